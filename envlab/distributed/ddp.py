@@ -17,6 +17,11 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+OWN_STREAM = (
+    "DistributedDataParallel keeps to the stream on which it was made; --grad_sync library does not"
+)
+"""Why an update with it is not recorded as graphs."""
+
 
 class PolicyDDP(DistributedDataParallel):
     """``DistributedDataParallel`` that can replace an RL library's module.

@@ -98,23 +98,37 @@ class FastSacLearner(Learner):
         if cfg.overlap:
             check_overlap(env)
         self.env, self.cfg, self._context = env, cfg, context
-        algorithm, device = cfg.algorithm, context.device
+        self._is_sac = cfg.algorithm.name == "sac"
         self._groups = {"obs": "policy"}
         if "critic" in env.obs_buf:
             self._groups["critic_obs"] = "critic"
         sizes = {name: env.obs_buf[group].shape[1] for name, group in self._groups.items()}
         self.half_width, self.middle = action_range(env, cfg)
-        self.mirror = Mirror(env) if algorithm.symmetry else None
+        self.mirror = Mirror(env) if cfg.algorithm.symmetry else None
         if self.mirror is not None:
             check_mirror(self.mirror, self.half_width, self.middle)
-        num_critic_obs = sizes.get("critic_obs", sizes["obs"])
+        self._build_networks(sizes)
+        self._build_collection(sizes, num_sharing or context.world_size)
+        self.num_updates = 0
+        self._has_warned = False
+        self._losses: list[tuple[bool, torch.Tensor]] = []
+        """Of each update: whether it also was of the policy, and its losses."""
+        self.recorded: RecordedSteps | None = None
+        """Takes gradient steps instead, if they are recorded."""
+        if records_updates(cfg.graph, context.device, self._obstacle(), is_main=context.is_main):
+            self.record(is_required=cfg.graph == "on")
+
+    def _build_networks(self, sizes: Mapping[str, int]) -> None:
+        """Build what learns: networks, scalers and optimizers, from sizes of observations."""
+        cfg, context = self.cfg, self._context
+        algorithm, device = cfg.algorithm, context.device
         num_actions = len(self.half_width)
-        is_sac = algorithm.name == "sac"
-        kind = GaussianActor if is_sac else Actor
+        kind = GaussianActor if self._is_sac else Actor
         actor = kind(sizes["obs"], num_actions, cfg.actor).to(device)
+        num_critic_obs = sizes.get("critic_obs", sizes["obs"])
         critics = Critics(num_critic_obs, num_actions, cfg.critic, algorithm.init_temperature)
         critics = critics.to(device)
-        critics.log_temperature.requires_grad_(is_sac)  # without a density there is no entropy
+        critics.log_temperature.requires_grad_(self._is_sac)  # else there is no entropy
         dtype = settle_precision(cfg.precision, context)
         for network in (actor, critics):
             compute_in(network, dtype)
@@ -130,16 +144,17 @@ class FastSacLearner(Learner):
             for ddp in (self.actor, self.critics):
                 settle_buckets(ddp)
             self.target.load_state_dict(critics.state_dict())  # DDP sent rank 0's to all
-        self.optimizers = {
-            "actor": self._optimizer(actor),
-            "critic": self._optimizer(critics),
-        }
+        self.optimizers = {"actor": self._optimizer(actor), "critic": self._optimizer(critics)}
         self._target_entropy = num_actions * (
             math.log(algorithm.target_std) + 0.5 * math.log(2.0 * math.pi * math.e)
         )
-        self._is_sac = is_sac
+
+    def _build_collection(self, sizes: Mapping[str, int], num_sharing: int) -> None:
+        """Build what takes steps and what keeps them."""
+        env, cfg, context = self.env, self.cfg, self._context
+        algorithm, device = cfg.algorithm, context.device
         self._overlap: Overlap[Rollout] | None = None
-        policy, generator = (actor, self.scalers["obs"]), None
+        policy, generator = (self.bare_actor, self.scalers["obs"]), None
         if cfg.overlap:
             self._overlap = Overlap(
                 self._collect_ahead,
@@ -149,37 +164,29 @@ class FastSacLearner(Learner):
                 context,
             )
             generator = self._overlap.generator
+        is_td3 = not self._is_sac
         self.collector = Collector(
             env,
             self._groups,
             (self.half_width, self.middle),
             copy.deepcopy(policy) if cfg.overlap else policy,
-            None if is_sac else ExplorationNoise(algorithm, env.num_envs, device, generator),
+            ExplorationNoise(algorithm, env.num_envs, device, generator) if is_td3 else None,
             generator,
         )
-        num_sharing = num_sharing or context.world_size
-        self._batch_size = cfg.batch_of(num_sharing)
         self.replay = Replay(
             cfg.replay.size,
             env.num_envs,
             sizes,
-            num_actions=num_actions,
+            num_actions=len(self.half_width),
             gamma=algorithm.gamma,
             n_step=algorithm.n_step,
             device=device,
             num_sharing=context.local_world_size if device.type == "cpu" else 1,
             is_saved=cfg.replay.is_saved,
         )
+        self._batch_size = cfg.batch_of(num_sharing)
         self._first_update = cfg.first_update(env.num_envs, num_sharing)
         self._returns = torch.zeros(env.num_envs, device=device)
-        self.num_updates = 0
-        self._has_warned = False
-        self._losses: list[tuple[bool, torch.Tensor]] = []
-        """Of each update: whether it also was of the policy, and its losses."""
-        self.recorded: RecordedSteps | None = None
-        """Takes gradient steps instead, if they are recorded."""
-        if records_updates(cfg.graph, device, self._obstacle(), is_main=context.is_main):
-            self.record(is_required=cfg.graph == "on")
 
     def _obstacle(self) -> str | None:
         """Return why gradient steps cannot be recorded, as a part of a sentence."""

@@ -22,5 +22,7 @@ Gaps of rl_games 1.6.5 that this folder closes, and why:
 - Every rank makes directories, observers gather infos on ranks that never write them, rank 0 sees
   only its own episodes, stopping is up to rank 0, and SAC stops only after an episode has ended:
   the library's own loops are not used.
+- Its schedule reads the divergence on the host: on a GPU, minibatches are graphs, and the rate is a
+  tensor (``recorded_update.py``).
 - Its Runner sets threads, TF32 and seeds, with its own offsets: it is not used.
 """

@@ -309,6 +309,10 @@ class RlGamesCfg(AgentCfg):
     makes it ``all``."""
     precision: Precision = "float32"
     """Number format of hidden layers; ``auto``: bfloat16 if every process supports it."""
+    graph: Literal["auto", "off", "on"] = "auto"
+    """Whether updates of continuous PPO are recorded as graphs, on a GPU
+    (:mod:`envlab.rl_games.recorded_update`). ``off``: the library's own update; ``auto``: recorded
+    if the settings allow it, and the log says why they do not; ``on``: else it is an error."""
     run_name: str = ""
     """Appended to the run's timestamp."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,9 @@ from envlab.rl_games.checks import (
 )
 from envlab.rl_games.env import RlGamesVecEnv, library_curves, make_agent, pool_normalisers
 from envlab.rl_games.ppo import ContinuousAgent, DiscreteAgent
+from envlab.rl_games.recorded_update import RecordedUpdate, obstacle
 from envlab.rl_games.sac import SacLearner
+from envlab.sim.recording import NewGraphs, cuda_graphs, records_updates
 from envlab.state import State
 from envlab.training.plan import RunPlan
 
@@ -36,6 +39,7 @@ def build(plan: RunPlan, env: BatchedEnv, context: DistributedContext) -> Learne
     context = plan.learning_context(context)
     check_supported(cfg, env, context)
     if cfg.is_sac:
+        records_updates(cfg.graph, context.device, "it is SAC", is_main=context.is_main)
         return SacLearner(env, cfg, context)
     return RlGamesLearner(env, cfg, context, grad_sync=plan.flags.grad_sync)
 
@@ -89,6 +93,16 @@ class RlGamesLearner(Learner):
             self._join_ranks()
         if self._config.torch_compile:
             self._compile(self._config.torch_compile)
+        reason = "agent.params.config.torch_compile is set" if self._config.torch_compile else None
+        reason = reason or obstacle(self.agent)
+        if records_updates(cfg.graph, context.device, reason, is_main=context.is_main):
+            self.record(is_required=cfg.graph == "on")
+
+    def record(self, new_graphs: NewGraphs = cuda_graphs, *, is_required: bool = False) -> None:
+        """Have updates recorded as graphs, see :class:`RecordedUpdate`."""
+        if not self.context.is_distributed:  # the library's normalisers replace their moments
+            self._pool_normalisers()
+        self.agent.recorded = RecordedUpdate(self.agent, new_graphs, is_required=is_required)
 
     def start(self, total: int) -> None:
         agent = self.agent
@@ -103,7 +117,12 @@ class RlGamesLearner(Learner):
     def iterate(self, number: int, on_step: OnStep) -> Iteration:
         agent, self.env.on_step = self.agent, on_step
         agent.update_epoch()
+        if agent.recorded is not None:
+            agent.recorded.begin()
         self._step_s, collect_s, learn_s, _, *lists = agent.train_epoch()
+        start = time.perf_counter()
+        losses = self._losses(lists)
+        learn_s += time.perf_counter() - start
         agent.dataset.update_values_dict(None)  # frees the rollout's memory
         agent.frame += agent.curr_frames * self.context.world_size
         return Iteration(
@@ -111,7 +130,7 @@ class RlGamesLearner(Learner):
             collect_s=collect_s,
             learn_s=learn_s,
             learning_rate=agent.last_lr,
-            losses=self._losses(lists),
+            losses=losses,
         )
 
     def curves(self, record: IterationRecord) -> list[Curve]:
@@ -169,6 +188,8 @@ class RlGamesLearner(Learner):
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         agent, state = self.agent, values["model"]
+        if agent.recorded is not None:
+            agent.recorded.forget()
         with fitting_checkpoint():
             agent.model.load_state_dict(state["networks"])
             agent.optimizer.load_state_dict(state["optimizer"])
@@ -184,11 +205,19 @@ class RlGamesLearner(Learner):
         agent.epoch_num, agent.frame = state["epoch"], state["frame"]
 
     def _losses(self, lists: Sequence[Any]) -> dict[str, float]:
-        """Return this rank's mean losses of an iteration, by the library's names."""
+        """Return this rank's mean losses of an iteration, by the library's names.
+
+        The device is read once, also for the rate of a recorded update.
+        """
         agent = self.agent
-        losses = {
-            name: _mean(values) for name, values in zip(agent.LOSSES, lists, strict=False)
-        } | {name: _mean(values) for name, values in agent.aux_loss_dict.items()}
+        named = dict(zip(agent.LOSSES, lists, strict=False)) | agent.aux_loss_dict
+        means = [torch.stack(list(values)).detach().mean().double() for values in named.values()]
+        recorded = agent.recorded
+        rate = [] if recorded is None else [recorded.rate]
+        numbers = self.readings.read(torch.stack([*means, *rate]))
+        losses = dict(zip(named, numbers, strict=False))
+        if recorded is not None:
+            recorded.end(numbers[-1])
         if agent.central_loss is not None:
             losses["cval_loss"] = agent.central_loss
         agent.diagnostics.epoch(agent, agent.epoch_num)
@@ -205,19 +234,23 @@ class RlGamesLearner(Learner):
         agent, context = self.agent, self.context
         agent.multi_gpu, agent.world_size = True, context.world_size
         agent.global_rank, agent.local_rank = context.rank, context.local_rank
-        pool_normalisers(agent.model, context)
-        values = agent.model
+        self._pool_normalisers()
         if agent.has_central_value:
             net = agent.central_value_net
-            pool_normalisers(net.model, context)
-            values = net.model
             net.multi_gpu, net.world_size = not agent.uses_ddp, context.world_size
             if agent.uses_ddp:
                 net.model = wrap_model(net.model, self._central_trial_loss)
-        if agent.normalize_value:
-            agent.value_mean_std = values.value_mean_std
         if agent.uses_ddp:
             agent.model = wrap_model(agent.model, self._trial_loss)
+
+    def _pool_normalisers(self) -> None:
+        """Have normalisers count the samples of all ranks, in place."""
+        agent = self.agent
+        nets = [agent.central_value_net] if agent.has_central_value else []
+        for one in (agent, *nets):
+            pool_normalisers(one.model, self.context)
+            if agent.normalize_value:
+                agent.value_mean_std = one.model.value_mean_std
 
     def _trial_loss(self, model: nn.Module) -> torch.Tensor:
         """Return a number that depends on the same parameters as PPO's loss."""
@@ -250,8 +283,3 @@ class RlGamesLearner(Learner):
         if self.agent.has_central_value:
             net = self.agent.central_value_net
             net.model.compile(mode="default" if critic is True else critic)
-
-
-def _mean(losses: Sequence[torch.Tensor]) -> float:
-    """Return the mean of losses, which still have their graphs."""
-    return float(torch.stack(list(losses)).detach().mean())

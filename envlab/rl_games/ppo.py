@@ -31,6 +31,8 @@ class DistributedAgent(A2CBase):
 
     LOSSES: ClassVar[tuple[str, ...]]
     """Names of the lists that the library's ``train_epoch`` returns after four durations."""
+    recorded: Any = None
+    """Updates with a minibatch instead of the library, if updates are recorded."""
 
     def __init__(
         self, params: dict[str, Any], context: DistributedContext, *, uses_ddp: bool
@@ -121,6 +123,13 @@ class ContinuousAgent(DistributedAgent, A2CAgent):
     """PPO for actions that are numbers."""
 
     LOSSES = ("a_loss", "c_loss", "bounds_loss", "entropy", "kl")
+
+    def train_actor_critic(self, batch: dict[str, Any]) -> tuple[Any, ...]:
+        """Update with a minibatch; the library's own update, unless it is recorded."""
+        if self.recorded is not None:
+            return self.recorded(batch)
+        result: tuple[Any, ...] = super().train_actor_critic(batch)
+        return result
 
 
 class DiscreteAgent(DistributedAgent, DiscreteA2CAgent):

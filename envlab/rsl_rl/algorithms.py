@@ -157,7 +157,7 @@ def make_algorithm(
     algorithm = _construct(env, cfg, context)
     if isinstance(cfg, DistillationCfg) and cfg.teachers:
         assert isinstance(algorithm, DistributedDistillation)
-        algorithm.be_taught_by_ground(cfg.teachers, env.env)
+        algorithm.be_taught_by_specialists(cfg.teachers, env.env)
     dtype = settle_precision(cfg.precision, context)
     for name in cfg.NETWORKS:
         network = algorithm.networks[name]

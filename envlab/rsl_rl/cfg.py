@@ -265,8 +265,8 @@ class DistillationCfg(RunnerCfg):
     algorithm: DistillationAlgorithmCfg = field(default_factory=DistillationAlgorithmCfg)
     """Learning algorithm."""
     teachers: dict[str, str] = field(default_factory=dict)
-    """Runs or checkpoints by sub-terrain, whose policies teach the robots on its tiles, instead of
-    ``--checkpoint``."""
+    """Runs or checkpoints by clip or sub-terrain, whose policies teach the robots that follow it or
+    are on its tiles, instead of ``--checkpoint``."""
 
     def policies(self) -> Mapping[str, str]:
         return {f"agent.teachers.{name}": path for name, path in self.teachers.items()}

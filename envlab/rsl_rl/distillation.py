@@ -5,9 +5,10 @@ The student acts, and learns the actions that the teacher would have taken in th
 
 A teacher may be the task's own policy by hand, or another library's, whose player acts alongside
 the student; the student's checkpoints contain all of it (weights, configuration, manifest), so that
-a resume needs no other file. Several specialists teach a student together, one for each kind of
-ground, as in Zhuang et al. 2023, "Robot Parkour Learning" (arXiv 2309.05665), where the policy of
-the obstacle ahead teaches; here it is the policy of the tile on which the episode started.
+a resume needs no other file. Several specialists teach a student together, one for each clip that
+robots follow, or for each kind of ground, as in Zhuang et al. 2023, "Robot Parkour Learning" (arXiv
+2309.05665), where the policy of the obstacle ahead teaches; here it is the policy of the tile on
+which the episode started.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import copy
 import dataclasses
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rsl_rl.algorithms import Distillation
@@ -28,6 +29,7 @@ from torch import nn
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_model
 from envlab.envs import BatchedEnv
+from envlab.envs.mdp.motion_command import motion_of
 from envlab.envs.wrappers.rsl_rl import unpack
 from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
 from envlab.learner import Player
@@ -165,38 +167,69 @@ def open_teacher(
     return PlayedTeacher(given, player, groups)
 
 
-class TeachersByGround(nn.Module):
+class Fields(NamedTuple):
+    """What specialists of a task are for: the clips to follow, or the kinds of ground."""
+
+    word: str
+    """What one is called."""
+    names: list[str]
+    numbers: Callable[[], torch.Tensor]
+    """Returns the number of each environment's, int64 ``(num_envs,)``."""
+
+
+def fields_of(env: BatchedEnv) -> Fields:
+    """Return what specialists of a task are for.
+
+    Raises:
+        ConfigurationError: If the task has neither, or two clips of one name.
+    """
+    motion, terrain = motion_of(env), getattr(env, "terrain", None)
+    if motion is not None:
+        names = motion.clip_names
+        if len(set(names)) < len(names):
+            raise ConfigurationError(
+                f"agent.teachers names a teacher for each clip, but clips share a name: "
+                f"{', '.join(names)}. Rename their files."
+            )
+        return Fields("clip", names, lambda: motion.clip_numbers)
+    if terrain is not None:
+        return Fields("sub-terrain", terrain.kind_names, lambda: terrain.terrain_kinds)
+    raise ConfigurationError(
+        "agent.teachers names a teacher for each clip or sub-terrain, but this task has none. Give "
+        "one teacher, by --checkpoint."
+    )
+
+
+class Specialists(nn.Module):
     """The interface of a teacher for rsl_rl's ``Distillation``, over one for each environment.
 
     All teachers observe all environments, and update their memories, if any, so that nothing waits
-    for a device and a robot's new tile only changes the selection.
+    for a device and a robot's new tile or clip only changes the selection.
 
     Attributes:
-        models: Networks by the name of the sub-terrain.
+        models: Networks by the name of the clip or sub-terrain.
     """
 
     def __init__(self, model: Any, names: Iterable[str], env: BatchedEnv) -> None:
-        """Copy a network for each kind.
+        """Copy a network for each name.
 
         Args:
             model: rsl_rl's network of ``agent.teacher``.
-            names: Sub-terrains.
-            env: The environments, whose ground is read when the teachers act.
+            names: Clips or sub-terrains.
+            env: The environments, which are read when the teachers act.
         """
         super().__init__()
         self.models = nn.ModuleDict({name: copy.deepcopy(model) for name in names})
         self.is_recurrent = bool(model.is_recurrent)
-        self._env = env
+        self._fields = fields_of(env)
 
     def forward(self, obs: TensorDict) -> torch.Tensor:
         """Return the best actions of each environment's teacher, ``(num_envs, num_actions)``."""
-        terrain: Any = self._env.terrain  # type: ignore[attr-defined]
-        numbers = {name: number for number, name in enumerate(terrain.kind_names)}
-        kinds = terrain.terrain_kinds.unsqueeze(1)
+        numbers = self._fields.numbers().unsqueeze(1)
         chosen: torch.Tensor | None = None
         for name, model in self.models.items():
             actions = model(obs)
-            is_own = (kinds == numbers[name]).to(actions.device)
+            is_own = (numbers == self._fields.names.index(name)).to(actions.device)
             chosen = actions if chosen is None else torch.where(is_own, actions, chosen)
         assert chosen is not None
         return chosen
@@ -228,27 +261,21 @@ class TeachersByGround(nn.Module):
 
 
 def check_teachers(teachers: Mapping[str, str], env: BatchedEnv) -> None:
-    """Refuse teachers that do not match the ground's kinds.
+    """Refuse teachers that do not match the clips or the ground's kinds.
 
     Raises:
-        ConfigurationError: If there is no ground, a kind has no teacher, or a teacher no kind.
+        ConfigurationError: If the task has neither, one has no teacher, or a teacher none.
     """
-    terrain = getattr(env, "terrain", None)
-    if terrain is None:
-        raise ConfigurationError(
-            "agent.teachers names a teacher for each sub-terrain, but this task has none. Give "
-            "one teacher, by --checkpoint."
-        )
-    names = terrain.kind_names
+    word, names, _ = fields_of(env)
     for name in teachers:
         if name not in names:
             raise ConfigurationError(
-                f"agent.teachers names the sub-terrain {name!r}, but the task has "
+                f"agent.teachers names the {word} {name!r}, but the task has "
                 f"{', '.join(names)}.{did_you_mean(name, names)}"
             )
     if missing := [name for name in names if name not in teachers]:
         raise ConfigurationError(
-            f"agent.teachers has no teacher for {', '.join(missing)}. Give each sub-terrain one, "
+            f"agent.teachers has no teacher for {', '.join(missing)}. Give each {word} one, "
             f"such as +agent.teachers.{missing[0]}=PATH; it may be the same."
         )
 
@@ -301,7 +328,7 @@ class DistributedDistillation(Distillation):
         Raises:
             CheckpointError: If it does not fit the configured network, or the task.
         """
-        if isinstance(self._raw_teacher, TeachersByGround):
+        if isinstance(self._raw_teacher, Specialists):
             self._raw_teacher.load_policies(values["parts"])
         else:
             load_policy(self._raw_teacher, values, path, "teacher")
@@ -312,9 +339,9 @@ class DistributedDistillation(Distillation):
         self.teacher = self._raw_teacher = teacher
         self.teacher_loaded = True
 
-    def be_taught_by_ground(self, names: Iterable[str], env: BatchedEnv) -> None:
-        """Use a teacher for each sub-terrain, each a network of ``agent.teacher``."""
-        self.teacher = self._raw_teacher = TeachersByGround(self._raw_teacher, names, env)
+    def be_taught_by_specialists(self, names: Iterable[str], env: BatchedEnv) -> None:
+        """Use a teacher for each clip or sub-terrain, each a network of ``agent.teacher``."""
+        self.teacher = self._raw_teacher = Specialists(self._raw_teacher, names, env)
 
     def save(self) -> dict[str, Any]:
         values: dict[str, Any] = super().save()

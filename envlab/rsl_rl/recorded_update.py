@@ -18,10 +18,12 @@ from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
 from torch import nn
 
+from envlab.distributed.ddp import OWN_STREAM
 from envlab.distributed.readings import Readings
 from envlab.rsl_rl._joined_update import HIGHEST_RATE, LOWEST_RATE
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.sim.recording import NewGraphs, cuda_graphs, recording_of_updates
+from envlab.training.adaptive_rate import AdaptiveRate
 
 _STORED = ("actions", "values", "returns", "actions_log_prob", "advantages")
 _SETTINGS = (
@@ -46,10 +48,7 @@ def obstacle(alg: DistributedPPO) -> str | None:
     if "capturable" not in alg.optimizer.defaults:
         return f"the optimizer {type(alg.optimizer).__name__} reads its rate on the host"
     if alg.uses_ddp:
-        return (
-            "DistributedDataParallel keeps to the stream on which it was made; --grad_sync library "
-            "does not"
-        )
+        return OWN_STREAM
     for name, network in (("actor", alg.actor), ("critic", alg.critic)):
         if type(network).forward is not MLPModel.forward:  # compiled, or a class of one's own
             return f"agent.{name} is a {type(network).__name__}"
@@ -76,8 +75,7 @@ class RecordedUpdate:
         self.mean_std: float | None = None
         self._settings: tuple[Any, ...] = ()
         self._stored: dict[str, torch.Tensor] = {}
-        # As precise as the numbers of Python that the library keeps.
-        self._rate = torch.zeros((), dtype=torch.float64, device=alg.device)
+        self._rate = AdaptiveRate(alg.optimizer, alg.device)
         self._sums = torch.zeros(3, dtype=torch.float64, device=alg.device)
         self._rows = torch.zeros(0, dtype=torch.int64, device=alg.device)
         self.recording = recording_of_updates(self._minibatch, new_graphs, is_required=is_required)
@@ -91,7 +89,7 @@ class RecordedUpdate:
         alg, storage = self._alg, self._alg.storage
         self._take_settings()
         self._take_rollout()
-        self._rate.fill_(alg.learning_rate)
+        self._rate.begin(alg.learning_rate)
         self._sums.zero_()
         total = storage.num_envs * storage.num_transitions_per_env
         size = total // alg.num_mini_batches
@@ -99,16 +97,17 @@ class RecordedUpdate:
             self._rows = torch.zeros(size, dtype=torch.int64, device=alg.device)
             self.forget()
         order = torch.randperm(alg.num_mini_batches * size, device=alg.device)
-        self._prepare_optimizer()
         for _ in range(alg.num_learning_epochs):
             for rows in order.split(size):
                 self._rows.copy_(rows)
                 self.recording.run()
         num_updates = alg.num_learning_epochs * alg.num_mini_batches
         spread = alg.actor.output_std.detach().mean()
-        read = torch.cat((self._sums / num_updates, torch.stack((self._rate, spread.double()))))
+        read = torch.cat(
+            (self._sums / num_updates, torch.stack((self._rate.value, spread.double())))
+        )
         *losses, alg.learning_rate, self.mean_std = self.readings.read(read)
-        self._release_optimizer()
+        self._rate.end(alg.learning_rate)
         observations = storage.observations.flatten(0, 1)
         for network in (alg.actor, alg.critic):
             with _kept_buffers(network):
@@ -173,11 +172,9 @@ class RecordedUpdate:
         if alg.is_multi_gpu:
             torch.distributed.all_reduce(divergence, op=torch.distributed.ReduceOp.SUM)
             divergence /= alg.gpu_world_size
-        slower = (self._rate / 1.5).clamp(min=LOWEST_RATE)
-        faster = (self._rate * 1.5).clamp(max=HIGHEST_RATE)
-        is_close = (divergence < alg.desired_kl / 2.0) & (divergence > 0.0)
-        rate = torch.where(is_close, faster, self._rate)
-        self._rate.copy_(torch.where(divergence > alg.desired_kl * 2.0, slower, rate))
+        is_near = (divergence < alg.desired_kl / 2.0) & (divergence > 0.0)
+        is_far = divergence > alg.desired_kl * 2.0
+        self._rate.adapt(is_far, is_near, lowest=LOWEST_RATE, highest=HIGHEST_RATE)
 
     def _take_settings(self) -> None:
         """Record again if numbers that graphs contain have changed."""
@@ -198,19 +195,6 @@ class RecordedUpdate:
                 self._stored[name] = flat.clone() if name == "advantages" else flat
             elif self._stored[name].data_ptr() != flat.data_ptr():
                 self._stored[name].copy_(flat)
-
-    def _prepare_optimizer(self) -> None:
-        """Let the optimizer read its rate and its steps on the device."""
-        for group in self._alg.optimizer.param_groups:
-            group["lr"], group["capturable"] = self._rate, True
-        for state in self._alg.optimizer.state.values():
-            if state["step"].device != self._rate.device:
-                state["step"] = state["step"].to(self._rate.device)
-
-    def _release_optimizer(self) -> None:
-        """Set the optimizer up like the library, so that checkpoints are the same."""
-        for group in self._alg.optimizer.param_groups:
-            group["lr"], group["capturable"] = self._alg.learning_rate, False
 
 
 @contextlib.contextmanager

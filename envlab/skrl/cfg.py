@@ -152,6 +152,11 @@ class SkrlCfg(AgentCfg):
     makes it ``all``."""
     precision: Precision = "float32"
     """Number format of hidden layers; ``auto``: bfloat16 if every process supports it."""
+    graph: Literal["auto", "off", "on"] = "auto"
+    """Whether updates of PPO on PyTorch are recorded as graphs, on a GPU
+    (:mod:`envlab.skrl.torch.recorded_update`). ``off``: the library's own update; ``auto``:
+    recorded if the settings allow it, and the log says why they do not; ``on``: else it is an
+    error."""
     ml_framework: Literal["torch", "jax"] = "torch"
     """Framework of the networks."""
     obs_groups: dict[str, list[str]] = field(default_factory=lambda: dict(OBS_GROUPS))
@@ -321,6 +326,11 @@ class SkrlCfg(AgentCfg):
             raise ConfigurationError(
                 f"agent.precision is {self.precision!r}, which envlab has on PyTorch only. Set it "
                 "to float32 or auto, or leave --ml_framework jax out."
+            )
+        if self.ml_framework == "jax" and self.graph == "on":
+            raise ConfigurationError(
+                "agent.graph is 'on', which envlab has on PyTorch only: JAX compiles its updates. "
+                "Set it to auto, or leave --ml_framework jax out."
             )
         values = {"agent": {"agent": {"experiment": vars(experiment)}, "trainer": self.trainer}}
         file = Translator(values, peer="skrl", file="the configuration", cure="Leave it out.")

@@ -14,11 +14,19 @@ logger = logging.getLogger(__name__)
 
 VALUE_CLIP = 0.2
 """Default of 1.x for clipping predicted values."""
+STYLE_WEIGHT, DISCRIMINATOR_SCALE = 1.0, 2.0
+"""Defaults of 1.x for AMP's reward of the style."""
 
 
 def _value_clip(file: Translator, key: str, default: Any) -> float:
     clip: float = file.number("agent.value_clip", VALUE_CLIP)
     return clip if file.flag(key) else 0.0
+
+
+def _style_scale(file: Translator, key: str, default: Any) -> float:
+    weight: float = file.number("agent.style_reward_weight", STYLE_WEIGHT)
+    scale: float = file.number("agent.discriminator_reward_scale", DISCRIMINATOR_SCALE)
+    return weight * scale
 
 
 def _renamed(old: str, new: str) -> Rows:
@@ -32,6 +40,9 @@ ROWS: Rows = {
     **_renamed("shared_state_preprocessor", "state_preprocessor"),
     **_renamed("amp_state_preprocessor", "amp_observation_preprocessor"),
     "agent.clip_predicted_values": Take("agent.value_clip", _value_clip),
+    "agent.task_reward_weight": Take("agent.task_reward_scale"),
+    "agent.style_reward_weight": Take("agent.style_reward_scale", _style_scale),
+    "agent.discriminator_reward_scale": Take("agent.style_reward_scale", _style_scale),
 }
 _BEGINS_AT_ONCE = NoEffect("an algorithm with rollouts learns from the first")
 ROLLOUTS: Rows = dict.fromkeys(("agent.random_timesteps", "agent.learning_starts"), _BEGINS_AT_ONCE)
@@ -59,20 +70,21 @@ def modernised(values: Mapping[str, Any]) -> dict[str, Any]:
         # States of 1.x are observations of an agent, except for MAPPO's central critic.
         central = "value" if algorithm == "mappo" else None
         modern["models"] = {
-            role: model if role == central else _observing(model)
+            role: model if role == central else as_observations(model)
             for role, model in modern["models"].items()
         }
     return modern
 
 
-def _observing(model: Any) -> Any:
-    """Return a network's settings with OBSERVATIONS instead of STATES among its inputs."""
-    if not isinstance(model, Mapping) or not isinstance(model.get("network"), list):
-        return model
-    layers = [
-        {**layer, "input": re.sub(r"\bSTATES\b", "OBSERVATIONS", layer["input"])}
-        if isinstance(layer, Mapping) and isinstance(layer.get("input"), str)
-        else layer
-        for layer in model["network"]
-    ]
-    return {**model, "network": layers}
+def as_observations(models: Any) -> Any:
+    """Return networks' settings with OBSERVATIONS instead of STATES among their inputs."""
+    if isinstance(models, list):
+        return [as_observations(one) for one in models]
+    if not isinstance(models, Mapping):
+        return models
+    return {
+        name: re.sub(r"\bSTATES\b", "OBSERVATIONS", value)
+        if name == "input" and isinstance(value, str)
+        else as_observations(value)
+        for name, value in models.items()
+    }

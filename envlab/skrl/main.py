@@ -49,8 +49,8 @@ def make_player(
     Raises:
         EnvlabError: If it does not fit the configuration, or JAX is needed but missing.
     """
-    # Played and exported in float32, whatever the precision of training.
-    cfg = dataclasses.replace(_checked_cfg(plan), precision="float32")
+    # Played and exported in float32, whatever the precision of training, and without updates.
+    cfg = dataclasses.replace(_checked_cfg(plan), precision="float32", graph="off")
     learner = adapter_of(cfg, "learner").make_learner(env, cfg, context)
     learner.load_models(values)
     player: Player = adapter_of(cfg, "play").make_player(learner)

@@ -15,7 +15,7 @@ import torch
 from envlab.arguments import ArgumentParser
 from envlab.config import compose, merge
 from envlab.distributed.context import DistributedContext
-from envlab.envs.mdp.motion_command import MotionCommand
+from envlab.envs.mdp.motion_command import MotionCommand, motion_of
 from envlab.envs.scene import SceneCfg, build_model
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
@@ -128,7 +128,7 @@ def record(flags: argparse.Namespace, others: Sequence[str]) -> None:
     states: list[np.ndarray] = []
     try:
         env = opened.env
-        motion, seconds = _found_motion(env), flags.seconds or RECORDED_S
+        motion, seconds = motion_of(env), flags.seconds or RECORDED_S
         if motion is not None:  # from its start to its end, as it then begins again elsewhere
             motion.cfg.sampling_mode, clip = "start", motion.clips[0]
             seconds = flags.seconds or min(RECORDED_S, clip.seconds)
@@ -188,16 +188,8 @@ def follow(opened: OpenedPolicy) -> dict[str, Any]:
     return {"num_trials": opened.env.num_envs, "success_rate": success, **means}
 
 
-def _found_motion(env: Any) -> MotionCommand | None:
-    """Return the motion that a task follows; None if it follows none."""
-    manager: Any = getattr(env, "command_manager", None)
-    names = [] if manager is None else manager.active_terms
-    terms = map(manager.get_term, names) if names else ()
-    return next((term for term in terms if isinstance(term, MotionCommand)), None)
-
-
 def _motion(env: Any) -> MotionCommand:
-    found = _found_motion(env)
+    found = motion_of(env)
     if found is not None:
         return found
     raise ConfigurationError(

@@ -220,7 +220,7 @@ def _write_hdf5(
         if not isinstance(env, ManagerEnv):
             raise ConfigurationError(
                 f"--format=hdf5 records manager-based tasks, but {task.id} is a {task.kind} task. "
-                "Leave it out for LeRobot's format."
+                "Record a trained policy of it in LeRobot's format, --format=lerobot."
             )
         recorder = env.recorder_manager = RecorderManager(_recorded(flags, task), env)
         with torch.inference_mode():

@@ -1,7 +1,4 @@
-"""Running a policy for whole episodes and summing up its performance.
-
-Intervals are of 95 %: of means, of shares, and of what happens now and then.
-"""
+"""Running a policy for whole episodes and summing up its performance."""
 
 from __future__ import annotations
 
@@ -22,6 +19,7 @@ from envlab.envs.episodes import EpisodeMeasures
 from envlab.envs.managers.command import CommandTerm
 from envlab.errors import ConfigurationError, RunDirectoryError
 from envlab.run.records import NAMES
+from envlab.training.intervals import Interval, mean_interval, rate_interval
 
 
 class Tracking:
@@ -68,50 +66,6 @@ class Tracking:
         """Reset the sums of environments."""
         self._sums.masked_fill_(rows, 0.0)
         self._steps.masked_fill_(rows, 0.0)
-
-
-Interval = tuple[float, float]
-CONFIDENCE = 0.95
-NUM_RESAMPLES = 9999
-_BATCH = 500
-"""Resamples at a time: 4 MB for 1,024 episodes."""
-
-
-def mean_interval(values: np.ndarray) -> Interval:
-    """Return the BCa bootstrap's interval of a mean (Efron, 1987), ``(num_episodes,)``.
-
-    Shares of episodes, all 0 or 1, have Wilson's (1927), which is right also if all are alike.
-    """
-    from scipy import stats  # half a second
-
-    if np.isin(values, (0.0, 1.0)).all():
-        found = stats.binomtest(int(values.sum()), len(values)).proportion_ci(CONFIDENCE, "wilson")
-        return float(found.low), float(found.high)
-    if np.ptp(values) == 0.0:
-        return float(values[0]), float(values[0])
-    found = stats.bootstrap(
-        (values,),
-        np.mean,
-        n_resamples=NUM_RESAMPLES,
-        batch=_BATCH,
-        confidence_level=CONFIDENCE,
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    return float(found.low), float(found.high)
-
-
-def rate_interval(count: int, time: float) -> Interval:
-    """Return Garwood's exact interval (1936) of a Poisson process's rate.
-
-    Args:
-        count: Events.
-        time: How long they were counted.
-    """
-    from scipy import stats
-
-    tail = 0.5 * (1.0 - CONFIDENCE)
-    low = stats.chi2.ppf(tail, 2 * count) if count else 0.0
-    return 0.5 * float(low) / time, 0.5 * float(stats.chi2.ppf(1.0 - tail, 2 * count + 2)) / time
 
 
 NUM_JOINTS_MAX = 8
@@ -247,71 +201,117 @@ def evaluate(
     obs, _ = env.reset(seed=seed)
     # Some tasks start first episodes at random steps; here all are judged in full.
     env.episode_length_buf = torch.zeros_like(env.episode_length_buf)
-    joints = list(env.joint_positions())
-    if len(joints) > NUM_JOINTS_MAX:
-        joints = []
-    window = max(1, round(1.0 / env.step_dt))
-    history = torch.zeros(window, env.num_envs, len(joints), device=env.device)
-    length = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
-    total = torch.zeros(env.num_envs, device=env.device)
-    left = torch.full_like(length, episodes_per_env)
-    longest = PATIENCE * env.max_episode_length or LONGEST
-    tracking = Tracking(env)
-    follows_clip = "mpkpe" in tracking.units
-    falls_over = has_free_root(env) and not follows_clip  # it ends where it is off the clip
-    returns, lengths, ends, success, tracked, failed = [], [], [], [], [], []
-    measured: dict[str, list[torch.Tensor]] = {}
-    while bool((left > 0).any()):
-        # Positions before the step: after it, an environment that ended is in its next episode.
-        if joints:
-            positions = torch.stack(list(env.joint_positions().values()), dim=1).abs()
-            rows = torch.arange(env.num_envs, device=env.device)
-            history[torch.remainder(length, window), rows] = positions
-        tracking.before_step()
+    played = _Played(env, episodes_per_env)
+    while bool((played.left > 0).any()):
+        played.before_step()
         obs, reward, terminated, truncated, info = env.step(policy(obs))
-        total += reward
-        length += 1
         for call in after_step:
             call()
-        tracking.after_step(terminated | truncated)
-        ended = (terminated | truncated) & (left > 0)
-        if bool(ended.any()):
-            returns.append(total[ended].cpu())
-            lengths.append(length[ended].cpu())
-            seen = length[ended].clamp(max=window).float().unsqueeze(1)
-            ends.append((history[:, ended].sum(dim=0) / seen).cpu())
-            succeeded = info.get("success")
-            if succeeded is None and follows_clip:
-                succeeded = (truncated & ~terminated).float()  # it followed to the end
-            if succeeded is not None:
-                success.append(succeeded[ended].cpu())
-            tracked.append(tracking.means(ended).cpu())
-            fell = terminated if succeeded is None else terminated & (succeeded < 0.5)
-            failed.append(fell[ended].cpu())
-            for name, values in info.get("episodes", {}).items():
-                measured.setdefault(name, []).append(values[ended].cpu())
-            left -= ended.long()
+        played.after_step(reward, terminated, truncated, info)
+    return played.evaluation()
+
+
+class _Played:
+    """The episodes of an evaluation, and what is known of those that have not ended.
+
+    Attributes:
+        left: Episodes that each environment has yet to end, ``(num_envs,)``.
+    """
+
+    def __init__(self, env: BatchedEnv, episodes_per_env: int) -> None:
+        joints = list(env.joint_positions())
+        self._joints = joints if len(joints) <= NUM_JOINTS_MAX else []
+        self._window = max(1, round(1.0 / env.step_dt))
+        self._last_second = torch.zeros(
+            self._window, env.num_envs, len(self._joints), device=env.device
+        )
+        self._rows = torch.arange(env.num_envs, device=env.device)
+        self._length = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
+        self._return = torch.zeros(env.num_envs, device=env.device)
+        self.left = torch.full_like(self._length, episodes_per_env)
+        self._longest = PATIENCE * env.max_episode_length or LONGEST
+        self._tracking = Tracking(env)
+        self._follows_clip = "mpkpe" in self._tracking.units
+        self._env = env
+        self._ended: dict[str, list[torch.Tensor]] = {}  # by name, those of each step
+        self._measured: dict[str, list[torch.Tensor]] = {}
+
+    def before_step(self) -> None:
+        # After the step, an environment that ended is in its next episode.
+        if self._joints:
+            positions = torch.stack(list(self._env.joint_positions().values()), dim=1).abs()
+            self._last_second[torch.remainder(self._length, self._window), self._rows] = positions
+        self._tracking.before_step()
+
+    def after_step(
+        self,
+        reward: torch.Tensor,
+        terminated: torch.Tensor,
+        truncated: torch.Tensor,
+        info: dict[str, Any],
+    ) -> None:
+        """Raise :class:`ConfigurationError` if an episode does not end."""
+        self._return += reward
+        self._length += 1
         reset = terminated | truncated
-        tracking.forget(reset)
-        total.masked_fill_(reset, 0.0)
-        length.masked_fill_(reset, 0)
-        history.masked_fill_(reset[None, :, None], 0.0)
-        if int(length.max()) > longest:
-            raise ConfigurationError(_ENDLESS.format(f"one has lasted {longest:,} steps"))
-    means = torch.cat(ends).mean(dim=0).tolist() if joints else []
-    return Evaluation(
-        returns=torch.cat(returns),
-        lengths=torch.cat(lengths),
-        success=torch.cat(success) if success else None,
-        last_second=dict(zip(joints, means, strict=True)),
-        episodes={name: torch.cat(values).numpy() for name, values in measured.items()},
-        measures=env.measures if measured else None,
-        place=env.place if measured else "",
-        tracked=dict(zip(tracking.units, torch.cat(tracked, dim=1).numpy(), strict=True)),
-        units=tracking.units,
-        falls=torch.cat(failed) if falls_over else None,
-        step_dt=env.step_dt,
-    )
+        self._tracking.after_step(reset)
+        ended = reset & (self.left > 0)
+        if bool(ended.any()):
+            self._keep(ended, terminated, truncated, info)
+            self.left -= ended.long()
+        self._tracking.forget(reset)
+        self._return.masked_fill_(reset, 0.0)
+        self._length.masked_fill_(reset, 0)
+        self._last_second.masked_fill_(reset[None, :, None], 0.0)
+        if int(self._length.max()) > self._longest:
+            raise ConfigurationError(_ENDLESS.format(f"one has lasted {self._longest:,} steps"))
+
+    def _keep(
+        self,
+        ended: torch.Tensor,
+        terminated: torch.Tensor,
+        truncated: torch.Tensor,
+        info: dict[str, Any],
+    ) -> None:
+        """Keep the values of the episodes that ended."""
+        seen = self._length[ended].clamp(max=self._window).float().unsqueeze(1)
+        kept = {
+            "returns": self._return[ended],
+            "lengths": self._length[ended],
+            "last_second": self._last_second[:, ended].sum(dim=0) / seen,
+            "tracked": self._tracking.means(ended).T,
+        }
+        success = info.get("success")
+        if success is None and self._follows_clip:
+            success = (truncated & ~terminated).float()  # it followed to the end
+        if success is not None:
+            kept["success"] = success[ended]
+        falls = terminated if success is None else terminated & (success < 0.5)
+        kept["falls"] = falls[ended]
+        for name, values in kept.items():
+            self._ended.setdefault(name, []).append(values.cpu())
+        for name, values in info.get("episodes", {}).items():
+            self._measured.setdefault(name, []).append(values[ended].cpu())
+
+    def evaluation(self) -> Evaluation:
+        env, units = self._env, self._tracking.units
+        ended = {name: torch.cat(values) for name, values in self._ended.items()}
+        means = ended["last_second"].mean(dim=0).tolist()
+        # An episode that follows a clip ends where it is off the clip.
+        falls_over = has_free_root(env) and not self._follows_clip
+        return Evaluation(
+            returns=ended["returns"],
+            lengths=ended["lengths"],
+            success=ended.get("success"),
+            last_second=dict(zip(self._joints, means, strict=True)),
+            episodes={name: torch.cat(values).numpy() for name, values in self._measured.items()},
+            measures=env.measures if self._measured else None,
+            place=env.place if self._measured else "",
+            tracked=dict(zip(units, ended["tracked"].T.contiguous().numpy(), strict=True)),
+            units=units,
+            falls=ended["falls"] if falls_over else None,
+            step_dt=env.step_dt,
+        )
 
 
 _ENDLESS = (

@@ -79,10 +79,8 @@ TAIL = """
 ## What is missing
 
 Some tasks could not be learned in the CPU hours that we had: turning a cube in the hand takes Isaac
-Lab's 600 million frames or more, and so a GPU; lifting a cube was learned only from a teacher. A
-policy that fails its task is not shipped: that of
-`Isaac-Franka-Cabinet-Direct-v0` pulls the drawer out by 35 cm, and stops short of the 39 cm that
-end an episode ([tasks.md](tasks.md#isaac-franka-cabinet-direct-v0)).
+Lab's 600 million frames or more, and so a GPU. Lifting a cube, and pulling a drawer out until the
+episode ends, were learned only from a teacher. A policy that fails its task is not shipped.
 
 Your own package can also ship policies, each in a folder `TASK/LIBRARY` that
 `python scripts/documentation/results.py --pack RUN --package FOLDER` writes. The package declares
@@ -115,8 +113,8 @@ def main(arguments: Sequence[str]) -> int:
     for policy in policies(flags.evaluate) if flags.evaluate else ():
         evaluate(policy, flags.num_episodes)
     for task in flags.pictures:
-        first = next(policy for _, policy in cards() if policy.manifest["task"] == task)
-        print(animate(first, flags.skin))
+        card, first = next(one for one in cards() if one[1].manifest["task"] == task)
+        print(animate(first, card.get("seconds", SECONDS), flags.skin))
     PAGE.write_text(page())
     return 0
 
@@ -308,7 +306,8 @@ class Measures(dict[str, str]):
         unit = ""
         if key != name:
             mean, ends, unit = 100.0 * mean, [100.0 * end for end in ends], " %"
-        digits = max(0, 2 - math.floor(math.log10(max(abs(mean), abs(ends[1]), 1e-9))))
+        largest = max(abs(mean), abs(ends[1]), 1e-9)
+        digits = max(1 if unit else 0, 2 - math.floor(math.log10(largest)))
         low, high = (f"{end:.{min(digits, 3)}f}" for end in ends)
         return f"{mean:.{min(digits, 3)}f}{unit} ({low} to {high}{unit})"
 
@@ -338,11 +337,12 @@ def _frames(policy: Policy) -> int:
     return int(load_checkpoint(policy.checkpoint)["frames"])
 
 
-def animate(policy: Policy, skin: str | None) -> Path:
+def animate(policy: Policy, seconds: float, skin: str | None) -> Path:
     """Draw a policy at work as a moving picture that repeats.
 
     Args:
         policy: The policy.
+        seconds: How long.
         skin: Of ``--skin``.
     """
     from PIL import Image
@@ -357,7 +357,7 @@ def animate(policy: Policy, skin: str | None) -> Path:
     frames, every = [], max(1, round(1.0 / (FRAMES_PER_S * env.step_dt)))
     obs = env.obs_buf
     with torch.inference_mode():
-        for step in range(round(SECONDS / env.step_dt)):
+        for step in range(round(seconds / env.step_dt)):
             obs = env.step(opened.player.act(obs))[0]
             if step % every == 0:
                 frame = Image.fromarray(env.render())

@@ -118,19 +118,17 @@ def later_skrl(module: types.ModuleType) -> None:
     """Read configurations that were written for skrl 1."""
     from skrl.envs.wrappers.torch import MultiAgentEnvWrapper
 
-    from envlab_isaaclab.skrl_1 import is_old, new_agent, new_models
+    from envlab.skrl.legacy import as_observations, modernised
 
     kind = vars(module)["Runner"]
     make = kind.__init__
 
     @functools.wraps(make)
     def making(self: Any, env: Any, cfg: Any, **keywords: Any) -> None:
-        agent = cfg.get("agent", {})
-        is_single = not isinstance(env, MultiAgentEnvWrapper)
-        if is_single and (env.state_space is None or is_old(agent)):
-            cfg["models"] = new_models(cfg["models"])
-        if str(agent.get("class", "")).upper() == "AMP":
-            cfg["agent"] = new_agent(agent)
+        modern = modernised(cfg)
+        cfg |= {name: modern[name] for name in ("agent", "models") if name in modern}
+        if not isinstance(env, MultiAgentEnvWrapper) and env.state_space is None:
+            cfg["models"] = as_observations(cfg["models"])
         make(self, env, cfg, **keywords)
 
     kind.__init__ = making

@@ -6,6 +6,7 @@ Prims answer the few questions of USD's interface that Isaac Lab's queries ask.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -307,6 +308,12 @@ def in_first(path: str) -> str:
         return path
     _, slash, rest = path.removeprefix(head).partition("/")
     return FIRST + slash + rest
+
+
+def pattern_of(path: str) -> re.Pattern[str]:
+    """Return PhysX's pattern of paths in environment 0, where ``*`` is anything in one part."""
+    escaped = re.sub(r"[.\[\]+?^$]", lambda found: "\\" + found.group(), in_first(path))
+    return re.compile(escaped.replace("*", "[^/]*"))
 
 
 def number_of(path: str) -> int:

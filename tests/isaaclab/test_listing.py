@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from gymnasium.envs.registration import EnvSpec
 
-from envlab_isaaclab.skrl_1 import new_agent, new_models
 from envlab_isaaclab.spawn_files import has_model
 from envlab_isaaclab.tasks import own_tasks, told
 from tests.launcher import run
@@ -111,32 +110,6 @@ def test_a_model_is_ours_or_a_file(tmp_path: Path) -> None:
     assert not has_model(str(tmp_path / "arm.usd"))
     (tmp_path / "arm.urdf").write_text("<robot/>")
     assert has_model(str(tmp_path / "arm.usd"))
-
-
-def test_amp_for_skrl_1_has_the_names_of_skrl_2() -> None:
-    old = {
-        "class": "AMP",
-        "amp_state_preprocessor": "RunningStandardScaler",
-        "task_reward_weight": 0.5,
-        "style_reward_weight": 3.0,
-        "discriminator_reward_scale": 2.0,
-        "rollouts": 16,
-    }
-    assert new_agent(old) == {
-        "class": "AMP",
-        "amp_observation_preprocessor": "RunningStandardScaler",
-        "task_reward_scale": 0.5,
-        "style_reward_scale": 6.0,
-        "rollouts": 16,
-    }
-    assert new_agent({"style_reward_scale": 1.5}) == {"style_reward_scale": 1.5}
-
-
-def test_states_of_skrl_1_are_observations() -> None:
-    network = {"name": "net", "input": "concatenate([STATES, OTHER_STATES])", "layers": [8]}
-    models = {"separate": True, "policy": {"network": [network], "output": "ACTIONS"}}
-    new = new_models(models)["policy"]["network"][0]
-    assert new == network | {"input": "concatenate([OBSERVATIONS, OTHER_STATES])"}
 
 
 def test_a_reason_why_modules_are_not_imported_is_told_once() -> None:

@@ -159,7 +159,7 @@ REFUSED = {
         f"{PRETRAINED}teacher.hidden_dims=[32,16]"
     ),
     "gradient_length is 7, but the 30 steps of": f"{PRETRAINED}algorithm.gradient_length=7",
-    "Isaac-Cartpole-v0 has no scripted policy; Isaac-Lift-Cube": "--checkpoint=scripted",
+    "Isaac-Cartpole-v0 has no scripted policy; Isaac-Franka-Cab": "--checkpoint=scripted",
 }
 LIFT = ["--task=Isaac-Lift-Cube-Franka-v0", "--device=cpu", "--num_envs=16", "--headless"]
 LIFT_STUDENT = ["--agent=rsl_rl_distillation_cfg_entry_point", "--checkpoint=scripted"]

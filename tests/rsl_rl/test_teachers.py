@@ -1,4 +1,4 @@
-"""A student of several teachers, one for each kind of ground."""
+"""A student of several teachers, one for each kind of ground or for each clip."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
+from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
-from envlab.rsl_rl.distillation import TeachersByGround
+from envlab.rsl_rl.distillation import Specialists, check_teachers
 from tests.learner_contract import digests, timeless_digests
 from tests.rsl_rl.test_recurrent_cnn import POLICIES, WORDS
 from tests.trained import checkpoint_of, manifest_of, train_in
@@ -60,7 +61,7 @@ def env() -> ManagerEnv:
 
 
 def test_each_robot_is_taught_by_the_teacher_of_its_tile(env):
-    teachers = TeachersByGround(Recorder(), reversed(NAMES), env)
+    teachers = Specialists(Recorder(), reversed(NAMES), env)
     for number, name in enumerate(NAMES):
         teachers.models[name].level.data.fill_(float(number))
     obs = RslRlVecEnvWrapper(env).get_observations()
@@ -75,8 +76,37 @@ def test_each_robot_is_taught_by_the_teacher_of_its_tile(env):
         env.terrain.kinds.copy_(kinds)
 
 
+def following(*clips: str) -> ManagerEnv:
+    task = get_task("Mjlab-Tracking-Flat-Unitree-G1")
+    files = [f"envlab_assets:motions/{clip}.npz" for clip in clips]
+    cfg = merge(load_env_cfg(task), {"commands": {"motion": {"motion_file": files}}}, "env")
+    return task.make(cfg, context=DistributedContext.single("cpu"), num_envs=4, seed=0)
+
+
+def test_each_robot_is_taught_by_the_teacher_of_its_clip():
+    env = following("g1_squat", "g1_wave", "g1_walk")
+    names = ["g1_walk", "g1_squat", "g1_wave"]
+    check_teachers(dict.fromkeys(names, "x.pt"), env)
+    teachers = Specialists(Recorder(), names, env)
+    for number, name in enumerate(names):
+        teachers.models[name].level.data.fill_(float(number))
+    obs = RslRlVecEnvWrapper(env).get_observations()
+    # The squat has 201 frames, and the wave 251.
+    motion = env.command_manager.get_term("motion")
+    motion.frames.copy_(torch.tensor([0, 200, 201, 452]))
+    assert teachers(obs)[:, 0].tolist() == [1.0, 1.0, 2.0, 0.0]
+    env.close()
+
+
+def test_clips_of_one_name_have_no_teachers_of_their_own():
+    env = following("g1_squat", "g1_squat")
+    with pytest.raises(ConfigurationError, match="clips share a name: g1_squat, g1_squat"):
+        check_teachers({"g1_squat": "x.pt"}, env)
+    env.close()
+
+
 def test_all_remember_all_robots(env):
-    teachers = TeachersByGround(Recorder(), NAMES, env)
+    teachers = Specialists(Recorder(), NAMES, env)
     obs = RslRlVecEnvWrapper(env).get_observations()
     assert teachers.get_hidden_state() is None
     teachers(obs)

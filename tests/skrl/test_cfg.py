@@ -81,6 +81,18 @@ def test_names_of_skrl_1_are_understood(caplog: pytest.LogCaptureFixture):
     assert SkrlCfg().with_task_values({"agent": both}).agent["state_preprocessor"] is None
 
 
+def test_rewards_of_amp_of_skrl_1_are_understood():
+    old = {"task_reward_weight": 0.5, "style_reward_weight": 3.0, "discriminator_reward_scale": 4.0}
+    scaler = {"amp_state_preprocessor": "RunningStandardScaler"}
+    agent = SkrlCfg().with_task_values({"agent": {"class": "AMP", **scaler, **old}}).agent
+    assert (agent["task_reward_scale"], agent["style_reward_scale"]) == (0.5, 12.0)
+    assert agent["amp_observation_preprocessor"] == "RunningStandardScaler"
+    # By 1.4's defaults the weight is 1 and the scale 2.
+    for name, scale in (("style_reward_weight", 6.0), ("discriminator_reward_scale", 3.0)):
+        agent = SkrlCfg().with_task_values({"agent": {"class": "AMP", name: 3.0}}).agent
+        assert agent["style_reward_scale"] == scale
+
+
 def test_iterations_and_checkpoints_follow_timesteps_until_they_are_set():
     cfg = overridden(SkrlCfg(), "agent.trainer.timesteps=2400", "agent.agent.rollouts=32")
     assert cfg.resolved().max_iterations == 75
@@ -197,7 +209,9 @@ def test_the_defaults_are_typed():
 
 
 def test_networks_of_skrl_1_read_observations():
+    text = "concatenate([STATES, OTHER_STATES])"
     network = [{"name": "net", "input": "STATES", "layers": [8], "activations": "elu"}]
+    network.append({"name": "joined", "input": text, "layers": [8], "activations": "elu"})
     models = {
         "separate": True,
         "policy": {"class": "GaussianMixin", "network": network, "output": "ACTIONS"},
@@ -207,7 +221,9 @@ def test_networks_of_skrl_1_read_observations():
     for algorithm, value in (observations | {"MAPPO": "STATES"}).items():
         values = {"models": models, "agent": {"class": algorithm, "lambda": 0.9}}
         cfg = SkrlCfg().with_task_values(values)
-        assert cfg.models["policy"]["network"][0]["input"] == "OBSERVATIONS"
+        assert [layer["input"] for layer in cfg.models["policy"]["network"]] == [
+            *("OBSERVATIONS", "concatenate([OBSERVATIONS, OTHER_STATES])")
+        ]
         assert cfg.models["value"]["network"][0]["input"] == value, algorithm
         assert network[0]["input"] == "STATES"  # the file's values stay as they are
 

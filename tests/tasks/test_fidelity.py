@@ -38,6 +38,7 @@ AGENTS_ALONE = {
     ("Isaac-Cartpole-RGB-v0", "rsl_rl"),
     ("Isaac-Cartpole-RGB-v0", "skrl"),
     ("Isaac-Cartpole-v0", "rsl_rl_distillation"),
+    ("Isaac-Franka-Cabinet-Direct-v0", "rsl_rl_distillation"),
     ("Isaac-Lift-Cube-Franka-v0", "rsl_rl_distillation"),
     ("Mjlab-Velocity-Flat-Unitree-G1", "rsl_rl_distillation"),
     ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "rl_games"),

@@ -7,12 +7,14 @@ from functools import partial
 import pytest
 import torch
 
+from envlab.registry import get_task, scripted_policy
 from envlab_tasks.manipulation.franka_cabinet.franka_cabinet_env import FrankaCabinetEnv
 from tests.tasks import making
 from tests.tasks.making import put
 
 STEP_S = 1.0 / 60.0
-make = partial(making.make, "Isaac-Franka-Cabinet-Direct-v0")
+TASK = "Isaac-Franka-Cabinet-Direct-v0"
+make = partial(making.make, TASK)
 
 
 def place(env: FrankaCabinetEnv, opening: float) -> None:
@@ -74,3 +76,31 @@ def test_a_drawer_that_is_out_by_39_centimetres_is_success():
         place(env, opening)
         assert env._get_dones()[0].tolist() == [done] * 3
         assert env.success.tolist() == [float(done)] * 3
+
+
+def test_the_policy_by_hand_pulls_every_drawer_out_within_an_episode():
+    env = make(num_envs=6, seed=1)
+    policy = scripted_policy(get_task(TASK))(env)
+    env.reset()
+    is_out = torch.zeros(6, dtype=torch.bool)
+    for _ in range(env.max_episode_length - 1):
+        _, _, terminated, truncated, info = env.step(policy.act())
+        assert torch.equal(terminated, info["success"].bool())
+        is_out |= terminated
+        if is_out.all():
+            break
+        assert not (truncated & ~is_out).any()
+    assert is_out.all()
+
+
+def test_the_policy_by_hand_acts_by_what_a_student_observes():
+    env = make()
+    policy = scripted_policy(get_task(TASK))(env)
+    env.reset()
+    first = policy.act()
+    env.targets += 0.3  # which no observation has
+    assert torch.equal(policy.act(), first)
+    assert first.abs().amax() <= 1.0
+    for _ in range(20):
+        env.step(first)
+    assert not torch.allclose(policy.act(), first, atol=0.01)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -145,6 +146,8 @@ class MotionCommand(CommandTerm):
             self.clips, weights, kernel, cfg.adaptive_uniform_ratio, env.step_dt, device
         )
         self.frames = torch.zeros(env.num_envs, dtype=torch.int64, device=device)
+        lengths = torch.tensor([clip.num_frames for clip in self.clips], device=device)
+        self._clip_ends = lengths.cumsum(0)  # in the concatenation
         self._ends = torch.ones_like(self.frames)
         self.bin_failed_count = torch.zeros(self.bins.num, device=device)
         self._failed_now = torch.zeros_like(self.bin_failed_count)
@@ -165,6 +168,16 @@ class MotionCommand(CommandTerm):
         self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)
         sums = self.make_metrics(*_ERRORS, *_SAMPLING)
         self._errors, self._sampling = sums.split((len(_ERRORS), len(_SAMPLING)))
+
+    @property
+    def clip_names(self) -> list[str]:
+        """Names of the clips' files without their endings; dots are underscores."""
+        return [PurePath(source).stem.replace(".", "_") for source in _sources(self.cfg)]
+
+    @property
+    def clip_numbers(self) -> torch.Tensor:
+        """Number of each environment's clip, int64 ``(num_envs,)``."""
+        return torch.bucketize(self.frames, self._clip_ends, right=True)
 
     # The reference ------------------------------------------------------------------------------
 
@@ -653,6 +666,14 @@ def _sources(cfg: MotionCommandCfg) -> list[str]:
             "env.commands.motion.motion_file=clip.npz"
         )
     return sources
+
+
+def motion_of(env: Any) -> MotionCommand | None:
+    """Return the motion that a task follows; None if it follows none."""
+    manager: Any = getattr(env, "command_manager", None)
+    names = [] if manager is None else manager.active_terms
+    terms = map(manager.get_term, names) if names else ()
+    return next((term for term in terms if isinstance(term, MotionCommand)), None)
 
 
 def fitting_clip(source: str, env: VectorEnv) -> MotionClip:

@@ -12,5 +12,7 @@ Gaps closed in addition to those listed in :mod:`envlab.skrl`:
 - Its replay memory permutes all its indices for each batch, or indexes slowly: :mod:`memory`.
 - SAC's Gaussian is clamped instead of squashed by tanh: :mod:`heads`.
 - DDPG and TD3 fail on actions without bounds: their bounds are -1 and 1 then.
+- PPO's update reads losses and divergences on the host: on a GPU, :mod:`recorded_update` is in its
+  place, and reads once.
 - TRPO and CEM have no distributed code: refused on several processes.
 """

@@ -10,6 +10,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.precision import compute_in, settle_precision
+from envlab.sim.recording import NewGraphs, cuda_graphs, records_updates
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.checks import check_supported, needs_bounds
@@ -25,6 +26,7 @@ from envlab.skrl.torch.ranks import (
     pooled_advantages,
     wrap_models,
 )
+from envlab.skrl.torch.recorded_update import RecordedUpdate, obstacle
 from envlab.state import State
 
 _COUNTERS = ("_rollout", "_update_counter", "_entropy_coefficient")
@@ -36,6 +38,22 @@ class TorchLearner(SkrlLearner):
     """See :class:`SkrlLearner`."""
 
     STATE = State(per_env=("agent._exploration_noise.state",))
+    recorded: RecordedUpdate | None = None
+    """Makes updates instead of the library, if they are recorded."""
+
+    def record(
+        self,
+        context: DistributedContext,
+        new_graphs: NewGraphs = cuda_graphs,
+        *,
+        is_required: bool = False,
+    ) -> RecordedUpdate:
+        """Have updates recorded as graphs, see :class:`RecordedUpdate`."""
+        self.recorded = RecordedUpdate(
+            self.agent, context, self.readings, new_graphs, is_required=is_required
+        )
+        self.agent.update = self.recorded
+        return self.recorded
 
     def learning_rate(self) -> float:
         modules = next(iter(self._modules().values()))
@@ -73,6 +91,8 @@ class TorchLearner(SkrlLearner):
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         state, agent = values["model"], self.agent
+        if self.recorded is not None:
+            self.recorded.forget()
         try:
             for name, modules in self._modules().items():
                 for role, module in modules.items():
@@ -144,7 +164,10 @@ def make_learner(
         )
         if context.is_distributed and hasattr(agent, "log_entropy_coefficient"):
             agent.log_entropy_coefficient.register_hook(averaging(context))
-        return TorchLearner(agent, wrapper, cfg)
+        learner = TorchLearner(agent, wrapper, cfg)
+    if records_updates(cfg.graph, context.device, obstacle(agent), is_main=context.is_main):
+        learner.record(context, is_required=cfg.graph == "on")
+    return learner
 
 
 def _agent_class(algorithm: str, context: DistributedContext) -> Any:

@@ -57,6 +57,11 @@ class QuickMemory(RandomMemory):
         """Return rows, ``(count,)``, of ``tensors_view``."""
         return torch.randint(len(self), (count,), device=self.device)
 
+    def order(self) -> torch.Tensor:
+        """Return the rows of an epoch, ``(len(self),)``, on the device."""
+        count = len(self)
+        return self.draw(count) if self._replacement else torch.randperm(count, device=self.device)
+
     def create_tensor(
         self, name: str, *, size: Any, dtype: torch.dtype | None = None, **values: Any
     ) -> bool:

@@ -244,6 +244,11 @@ class EvolutionCfg(SkrlCfg):
                 "agent.models has no effect on members, whose networks evolve. Set their initial "
                 "layers by agent.network.hidden_dims and agent.network.activation."
             )
+        if self.graph == "on":
+            raise ConfigurationError(
+                "agent.graph is 'on', but updates of members, whose networks evolve, are not "
+                "recorded. Set it to auto."
+            )
         cfg = super().resolved()
         if cfg.agent.get("gradient_steps") == 0:
             # As many as one agent makes with a member's environments and the frames of all members.

@@ -9,6 +9,8 @@ register(
     "franka_cabinet_env:FrankaCabinetEnvCfg",
     "Pull the top drawer of a cabinet out with a Panda, all joints moved alike.",
     env=".franka_cabinet_env:FrankaCabinetEnv",
+    scripted="scripted:PullingHand",
+    rsl_rl_distillation="rsl_rl_distillation_cfg",
 )
 
 LIFT = f"{__name__}.lift"

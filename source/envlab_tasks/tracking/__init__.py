@@ -12,6 +12,7 @@ register(
     action_scale=4.0,  # as FastSAC's action_limit
     fast_sac="fast_sac_cfg",
     fast_sac_holosoma="fast_sac_holosoma_cfg",
+    rsl_rl_distillation="rsl_rl_distillation_cfg",
 )
 register(
     G1,

@@ -27,6 +27,7 @@ from envlab.envs.masks import assign, masked_means
 from envlab.envs.math import quat_apply, quat_mul
 from envlab.envs.mdp.events import joint_limits
 from envlab.state import State
+from envlab_tasks.manipulation import franka
 
 START_RANGE = (-0.125, 0.125)
 """Bounds of joints' initial offsets from the default pose, in rad and m."""
@@ -48,7 +49,7 @@ class FrankaCabinetEnvCfg(DirectEnvCfg):
     episode_length_s: float = 8.3333
     action_space: int | DiscreteCfg = 9
     observation_space: int | list[int] | None = 23
-    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 120.0, data_fields=("xpos", "xquat")))
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 120.0, data_fields=franka.IK_FIELDS))
     scene: SceneCfg = default(
         SceneCfg(num_envs=4096, model="envlab_assets:robots/franka_cabinet_direct.xml")
     )
@@ -79,7 +80,11 @@ class FrankaCabinetEnv(DirectEnv):
 
     @property
     def success(self) -> torch.Tensor:  # type: ignore[override]
-        """Whether the drawer is out, which ends the episode, ``(num_envs,)``."""
+        """Whether the drawer is out, which ends the episode, ``(num_envs,)``.
+
+        Isaac Lab 2.3.2 defines no success. Its version 3 counts 30 cm, as Open-Drawer does, in a
+        direct task of other rewards that goes on.
+        """
         return (self._opening()[:, 0] > self.cfg.open_distance).float()
 
     def _setup(self) -> None:
