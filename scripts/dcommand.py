@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Run a command on all nodes: envlab cluster command, with AllenAct's flags; see --help."""
 
 import sys

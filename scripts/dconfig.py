@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Set up the nodes of a cluster: envlab cluster setup, with AllenAct's flags; see --help."""
 
 import sys

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Stop a run on all nodes: envlab cluster kill, with AllenAct's flags; see --help."""
 
 import sys

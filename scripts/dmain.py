@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Train on the nodes of a cluster: envlab cluster launch, with AllenAct's flags; see --help."""
 
 import sys

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Run a spec as a trial of sessions, as SLM-Lab's script of this name does; see --help."""
 
 import sys

@@ -114,11 +114,14 @@ def is_derived(owner: object, name: str) -> bool:
 def _of_same_name(key: str, candidates: Iterable[str]) -> list[str]:
     """Return up to three paths below the same root that end in the same name, nearest first.
 
-    A user who writes ``agent.learning_rate`` knows the name but not the path.
+    A user who writes ``agent.learning_rate`` knows the name but not the path, and one who writes
+    ``rewards.alive.weight`` has left out the root.
     """
     root, name = key.partition(".")[0], key.rpartition(".")[2]
     if name.isdigit():  # a position in a list
         return []
+    if whole := [one for one in candidates if one.partition(".")[2] == key]:
+        return whole
     same = [
         candidate
         for candidate in candidates

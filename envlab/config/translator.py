@@ -245,6 +245,17 @@ class Translator:
             found[path] = self._reasons.get(path, why)
         return found
 
+    def refuse_unknown(self, keys: Collection[str]) -> None:
+        """Refuse keys that a command line has set, where nothing here is like them.
+
+        Raises:
+            ConfigurationError: Naming the first of them, and the nearest key that was read.
+        """
+        for path in self.report():
+            if path in keys and path not in self._reasons:
+                near = did_you_mean(path, self._read, 1) or " Leave it out."
+                raise ConfigurationError(f"{path} is no setting of {self.file}.{near}")
+
     def lines(self) -> list[str]:
         """Return a line for each difference, and for each key without effect."""
         unread = [f"{path} has no effect: {why}" for path, why in self.report().items()]

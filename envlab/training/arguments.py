@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from envlab.arguments import ArgumentParser
 from envlab.distributed.ranks import check_num_processes, launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.libraries import Library
+from envlab.libraries import Library, libraries
 from envlab.registry import get_task, load_entry_point
 from envlab.run.pretrained import SELECTOR, fetch, is_remote
 from envlab.training import isaac_lab
@@ -19,6 +19,7 @@ from envlab.training.flags import (
     Flags,
     add_flags,
     check_flags,
+    flag_names,
     flags_of,
     guests_of,
     is_given,
@@ -96,6 +97,17 @@ class TrainingParser(ArgumentParser):
         return flags, parse_overrides(isaac_lab.translated(words))
 
 
+def libraries_with(flag: str, besides: type[Flags]) -> list[str]:
+    """Return the names of the libraries that have a flag, as ``--algorithm``, which others lack.
+
+    None if it is a flag of ``besides``, of which another command than this has it.
+    """
+    own = {name: flag_names(flags_of(library)) for name, library in libraries().items()}
+    first, *rest = own.values()
+    others = first.union(*rest) - first.intersection(*rest) - flag_names(besides)
+    return [name for name in own if flag.removeprefix("--") in own[name] & others]
+
+
 class FlagsParser(TrainingParser):
     """A parser of :class:`Flags`, or of a library's subclass."""
 
@@ -107,6 +119,14 @@ class FlagsParser(TrainingParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Flags | None = None
     ) -> tuple[Flags, list[str]]:
+        options = {word.partition("=")[0] for word in args or () if word.startswith("--")}
+        for option in options - self._option_string_actions.keys():
+            # Here, since argparse would first miss a flag that is required, as --task.
+            if owners := libraries_with(option, besides=self._flags):
+                raise ConfigurationError(
+                    f"{option} is a flag only of {', '.join(owners)}. Leave it out, or choose such "
+                    "a library."
+                )
         flags = self._flags(command=self._command) if namespace is None else namespace
         return super().parse_known_args(args, flags)
 

@@ -334,6 +334,11 @@ def flags_of(library: Library) -> type[Flags]:
     return dataclasses.make_dataclass(own.__name__, (), bases=(*guests, own), **options)
 
 
+def flag_names(flags: type[Flags]) -> set[str]:
+    """Return the names of the flags of a class that some command has."""
+    return {field.name for field in dataclasses.fields(flags) if field.metadata.get("helps")}
+
+
 def check_flags(flags: Flags) -> None:
     """Refuse flags out of their range, or that exclude or lack each other.
 

@@ -238,7 +238,7 @@ class Validator:
             given = self._library.load("prepare")(self._mode, given)
         is_named_by_run = not any(word.startswith("--task=") for word in given)
         if is_named_by_run:
-            given.append(f"--task={judged_in(self._directory, str(manifest['task']))}")
+            given.append(f"--task={judged_in(self._directory, str(manifest['task']), self._mode)}")
         flags, overrides = play_parser(self._library).parse_with_overrides(given)
         if is_named_by_run:
             check_task(flags.task, trust_of(flags.trust))
@@ -327,14 +327,19 @@ def _line(record: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {record[name]:.3f}" for name in SHOWN if name in record)
 
 
-def judged_in(directory: Path, trained: str) -> str:
+def judged_in(directory: Path, trained: str, mode: str = "valid") -> str:
     """Return the id of the task's variant for playing, if the run has the task's own settings.
 
-    Settings of the run alone, such as the actions' scale, are not in that variant.
+    Settings of the run alone, such as the actions' scale, are not in that variant. Where policies
+    of the run have been judged, as beside the training of an experiment, their task is the one.
     """
     from envlab.config import load_yaml
     from envlab.training.continuation import listing, task_changes
 
+    for name in (FILES[mode], FILES["valid"]):
+        for record in Records(directory / name).read():
+            if how := record.get("how"):
+                return str(how["task"])
     variants = [task.id for task in list_tasks() if task.trained_id == trained != task.id]
     if not variants:
         return trained

@@ -33,20 +33,23 @@ from envlab.distributed.program import guarded
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600
-PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export"
+PROGRAMS = (
+    r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export|accelerate"
+)
 # Patterns of commands that are not run, and the reasons; the first match counts.
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
     r"-m envlab_isaaclab scripts|isaaclab check (PROJECT|FOLDER)|--isaaclab": "needs a project",
     r"/allenact/|minigrid_tutorial|slm_lab/spec|compare_programs": "needs a checkout",
-    r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|<run>|\b(TASK|PART|FOLDER|MODULE)\b": "not complete",
-    r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",
+    r"\.\.\.|LIBRARY|SPEC|\bRUN\b|\bFILE$|\b(TASK|PART|FOLDER|MODULE)\b": "not complete",
+    r"<(run|student)": "not complete",
+    r"Rough-Blind-Unitree-Go2-v0 --resume|G1 --num_envs=512 --resume": "needs a run of hours",
     # Incomplete commands that a sentence mentions.
     r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab (plot|run)|cluster \w+)$": "not complete",
     r"^envlab (play|export) evolution$|^envlab motion evaluate$": "not complete",
     r"^envlab record (hand|scripted)$|^envlab doctor --distributed$": "not complete",
     r"^envlab (train \w+|isaaclab check|nav houses --file)$": "not complete",
-    r"--task( ID)?$|--task ID\b|\bNAME\b": "not complete",
+    r"--task([ =]ID)?$|--task[ =]ID\b|\bNAME\b": "not complete",
     r"distributed\.run$": "not complete",
     r"^python deploy": "runs in an exported folder; run by tests/tools/test_deploy.py",
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
@@ -83,10 +86,11 @@ NEEDS_GPU = r"^envlab warm|-m gpu"
 SHORTENED = {
     r"learning/\w+/train\.py|envlab train": ["--max_iterations=1"],
     r"(train\.py|envlab train).* --resume": ["--max_iterations=2"],  # one more than was trained
+    r"demo_online_distributed": ["--max_episodes=1", "--max_steps=20", "--evo_epochs=1"],
     r"evolution/train": ["--num_envs=8", "agent.population.generation_iterations=1"],
     r"(rsl_rl|skrl)/train\.py|envlab train (rsl_rl|skrl)": ["--num_envs=16"],
     r"ddppo .*tutorial": ["--num_envs=4", "env.houses.num_houses=2"],
-    r"^envlab validate": ["--num_episodes=2"],
+    r"^envlab validate .*--eval": ["--num_episodes=2"],
     r"\b(play|train)\b.* --video": ["--video_length=5"],
     r"lab(\.py)? run .* train|run_lab\.py": ["-s", "env.max_frame=4000"],
     r"lab run .* search": ["-s", "env.max_frame=2000", "-s", "meta.max_trial=2"],
@@ -151,6 +155,7 @@ class Command:
         if words[:2] == ["envlab", "cluster"]:
             words.insert(3, "--dry_run")
         programs = {"python": [], "envlab": ["-m", "envlab.cli"], "pytest": ["-m", "pytest"]}
+        programs["accelerate"] = ["-m", "accelerate.commands.accelerate_cli"]
         return [sys.executable, *programs[words[0]], *words[1:]]
 
 

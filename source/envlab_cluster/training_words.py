@@ -94,6 +94,11 @@ def script_words(given: Sequence[str], snapshot: Snapshot) -> list[str]:
     name = str(path.relative_to(snapshot.root)) if path.is_relative_to(snapshot.root) else first
     if name not in snapshot.files and first in snapshot.files:
         name = first  # relative to the root, if started in a folder below it
+    if name not in snapshot.files and given[0] in libraries():
+        raise ConfigurationError(
+            f"The hosts get the working tree {snapshot.root}, which has no {first}, as it is not "
+            "envlab's. Run this command in your clone of envlab, with your own files in it."
+        )
     if name not in snapshot.files:
         raise ConfigurationError(
             f"{first!r} is neither a library ({', '.join(libraries())}) nor a script of the "

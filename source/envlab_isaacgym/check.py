@@ -143,16 +143,21 @@ def _is_there(name: str) -> bool:
 def own_packages(script: Path) -> dict[str, Path]:
     """Return the packages with a ``setup.py`` in a script's checkout, and their folders.
 
-    They are searched next to the script's folder and to those above it, up to the root of the
-    repository, and count if they are not on the path already.
+    They are searched in the script's folder and those above it, up to the root of the repository,
+    and next to each of these, and count if they are not on the path already.
     """
     found: dict[str, Path] = {}
     for folder in list(script.resolve().parents)[:_MOST_PARENTS]:
-        for setup in sorted(folder.glob("*/setup.py")):
-            name = setup.parent.name
-            is_package = (setup.parent / name / "__init__.py").is_file()
-            if is_package and name != "isaacgym" and str(setup.parent) not in sys.path:
-                found.setdefault(name, setup.parent)
+        beside = [
+            (setup.parent, setup.parent.name)
+            for setup in sorted(folder.glob("*/setup.py"))
+            if (setup.parent / setup.parent.name / "__init__.py").is_file()
+        ]
+        if (folder / "setup.py").is_file():
+            beside += [(folder, one.parent.name) for one in sorted(folder.glob("*/__init__.py"))]
+        for place, name in beside:
+            if name != "isaacgym" and str(place) not in sys.path:
+                found.setdefault(name, place)
         if (folder / ".git").exists():
             break
     return found

@@ -158,7 +158,7 @@ def _find_own_packages(script: Path) -> None:
     own = own_packages(script)
     for name, folder in own.items():
         logger.warning("%s is the checkout's own, in %s.", name, folder)
-    sys.path[:0] = [str(folder) for folder in own.values()]
+    sys.path[:0] = dict.fromkeys(str(folder) for folder in own.values())
 
 
 def _own_flags(words: list[str]) -> tuple[set[str], dict[str, str]]:

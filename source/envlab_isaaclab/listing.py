@@ -28,11 +28,11 @@ def table(folder: str, keyword: str | None) -> str:
     with contextlib.redirect_stdout(sys.stderr):  # what a project prints when it is imported
         prepare(folder if folder and is_isaac_lab(folder) else None)
         from envlab_isaaclab.needs import needs_of
-        from envlab_isaaclab.tasks import registered, told
+        from envlab_isaaclab.tasks import own_tasks, registered, told
 
         where = folder or str(find().parent)
         found, failures = registered(where)
-        chosen = {name: one for name, one in found.items() if _has(name, keyword)}
+        chosen = {name: one for name, one in own_tasks(where, found).items() if _has(name, keyword)}
         needs = {name: _told(needs_of(one)) for name, one in chosen.items()}
     if not chosen:
         return f"No task of {where} matches {keyword!r}."

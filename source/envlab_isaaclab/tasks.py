@@ -28,6 +28,7 @@ from envlab_isaaclab.old_agents import NETWORKS, new_configuration, new_paths
 from envlab_isaaclab.project import REGISTERS, add_packages, modules, registering
 from envlab_isaaclab.refusals import sentence_of
 from envlab_isaaclab.settings import new_from, settings_of
+from envlab_isaaclab.upstream import is_isaac_lab
 
 logger = logging.getLogger(f"envlab.{__name__}")
 
@@ -37,6 +38,8 @@ _SECOND = ("critic", "teacher")
 _AGENT = "agent."
 _MOST_TOLD = 12
 """Tasks that a sentence names."""
+_OF_ISAAC_LAB = ("isaaclab_tasks", "isaaclab_mimic")
+"""Its packages that register tasks."""
 
 
 class TaskSettings:
@@ -125,9 +128,10 @@ def register_task(folder: str, task_id: str) -> str:
     found, failures = registered(folder)
     spec = found.get(task_id) or found.get(f"{task_id}-v0")
     if spec is None:
+        own = own_tasks(folder, found)
         raise UnknownTaskError(
-            f"{folder} registers no task {task_id!r}.{did_you_mean(task_id, found)} "
-            + (f"Its tasks are {', '.join(found)}." if len(found) < _MOST_TOLD else "")
+            f"{folder} registers no task {task_id!r}.{did_you_mean(task_id, found)}"
+            + (f" Its tasks are {', '.join(own)}." if len(own) < _MOST_TOLD else "")
             + "".join(f" {sentence}" for sentence in told(failures))
         )
     _register(spec)
@@ -215,6 +219,20 @@ def registered(folder: str) -> tuple[dict[str, EnvSpec], dict[str, str]]:
             "...}). Give the folder of a project's checkout."
         )
     return found, failures
+
+
+def own_tasks(folder: str, found: dict[str, EnvSpec]) -> dict[str, EnvSpec]:
+    """Return a project's tasks without Isaac Lab's, which are registered as it imports them.
+
+    Of Isaac Lab's own folder, all.
+    """
+    if is_isaac_lab(folder):
+        return found
+    return {
+        name: spec
+        for name, spec in found.items()
+        if _module_of(spec.kwargs[REGISTERS]).partition(".")[0] not in _OF_ISAAC_LAB
+    }
 
 
 def _register(spec: EnvSpec) -> None:

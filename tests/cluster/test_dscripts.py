@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -134,3 +136,21 @@ def test_the_scripts_have_help_with_an_example(monkeypatch, capsys):
         with pytest.raises(SystemExit, match="0"):
             runpy.run_path(str(ROOT / f"scripts/{name}.py"), run_name="__main__")
         assert f"Example:\n  scripts/{name}.py" in capsys.readouterr().out
+
+
+def test_the_scripts_start_by_their_path_alone():
+    for name in ("dconfig", "dmain", "dcommand", "dkill", "run_lab"):
+        script = ROOT / f"scripts/{name}.py"
+        assert os.access(script, os.X_OK), f"chmod +x {script}"
+        assert script.read_text().startswith("#!/usr/bin/env python3\n"), name
+
+
+def test_a_working_tree_that_is_not_envlabs_is_refused(tmp_path: Path, monkeypatch, capsys):
+    """The folder is a clone of AllenAct, where its users call dmain.py."""
+    (tmp_path / "experiment.py").write_text("class Mine:\n    def training_pipeline(self): ...\n")
+    for words in (["init", "-q"], ["add", "."]):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True)
+    monkeypatch.chdir(tmp_path)
+    where = ["--env_activate_path", "/v/bin/activate", "--dry_run"]
+    assert guarded(dmain, ["experiment.py", *NODES, *where]) == 2
+    assert "not envlab's. Run this command in your clone of envlab" in capsys.readouterr().err

@@ -104,3 +104,7 @@ def test_a_checkouts_own_packages_are_found_beside_its_script(tmp_path):
     assert own_packages(script) == {"rsl_rl": own.resolve()}
     (own / "rsl_rl/__init__.py").unlink()
     assert own_packages(script) == {}
+    # IsaacGymEnvs' README starts the script from its folder, after an installation of the package.
+    (tmp_path / "legged_gym/__init__.py").touch()
+    (tmp_path / "setup.py").touch()
+    assert own_packages(script) == {"legged_gym": tmp_path.resolve()}

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 from envlab_isaaclab.spawn_files import has_model
-from envlab_isaaclab.tasks import told
+from envlab_isaaclab.tasks import own_tasks, told
 from tests.launcher import run
 
 
@@ -57,6 +58,17 @@ def test_a_project_is_listed_by_its_folder(isaaclab: Path, tmp_path: Path) -> No
     rows = listed(tmp_path, folder, "small", "nothing")
     assert ["Small-Walker-v0", "rsl_rl"] in rows
     assert rows[-1] == ["No", "task", "of", folder, "matches", "'nothing'."]
+
+
+def test_isaac_labs_tasks_that_a_project_imports_are_not_listed_as_its_own(
+    tmp_path: Path,
+) -> None:
+    cfgs = {"Isaac-Ant-v0": "isaaclab_tasks.ant.cfg:AntCfg", "Mine-v0": "mine.isaaclab_tasks:Cfg"}
+    found = {
+        name: EnvSpec(id=name, entry_point="x:Env", kwargs={"env_cfg_entry_point": cfg})
+        for name, cfg in cfgs.items()
+    }
+    assert [*own_tasks(str(tmp_path), found)] == ["Mine-v0"]
 
 
 @pytest.mark.slow

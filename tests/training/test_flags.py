@@ -76,6 +76,9 @@ def test_a_guest_adds_a_flag_of_train_by_an_entry_point(monkeypatch: pytest.Monk
     ):
         with pytest.raises(ConfigurationError, match=sentence):
             plan_of(*words)
-    for parser in (play_parser(rsl_rl), train_parser(fast_sac)):
-        with pytest.raises(ConfigurationError, match="There is no flag '--greetings'"):
+    for parser, sentence in (
+        (play_parser(rsl_rl), "There is no flag '--greetings'"),
+        (train_parser(fast_sac), "--greetings is a flag only of rsl_rl, rl_games, skrl"),
+    ):
+        with pytest.raises(ConfigurationError, match=sentence):
             parser.parse_with_overrides([TASK, "--greetings=3"])

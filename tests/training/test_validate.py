@@ -72,6 +72,10 @@ def test_a_run_with_settings_of_its_own_is_judged_with_them(run: Path, monkeypat
     values["actions"]["joint_effort"]["scale"] = 7.0
     (run / "params/env.yaml").write_text(yaml.safe_dump(values))
     assert judged_in(run, TASK) == TASK
+    # An experiment's file chose the variant, beside the training: later validations follow.
+    record = {"iteration": 2, "frames": 64, "wall_s": 1.0, "how": {"task": variants[1]}}
+    (run / "validation.jsonl").write_text(json.dumps(record) + "\n")
+    assert judged_in(run, TASK) == variants[1]
 
 
 def test_checkpoints_nearer_than_the_interval_are_left_out(run: Path) -> None:

@@ -69,8 +69,9 @@ class Worlds:
             if not torch.cuda.is_available():
                 raise DeviceError(
                     "SimParams.use_gpu_pipeline is set, but this machine has no NVIDIA GPU. Run "
-                    "with --sim_device=cpu --pipeline=cpu (legged_gym: also --rl_device=cpu). If "
-                    "the script has no such flags: python -m envlab_isaacgym --cpu SCRIPT ..."
+                    "with --sim_device=cpu --pipeline=cpu (legged_gym: also --rl_device=cpu; "
+                    "IsaacGymEnvs: sim_device=cpu pipeline=cpu rl_device=cpu). If the script has "
+                    "no such flags: python -m envlab_isaacgym --cpu SCRIPT ..."
                 )
             device = f"cuda:{max(0, compute_device)}"
         tell_ignored(params.physx)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -122,7 +123,8 @@ def calling(
         lines = ["Traceback (most recent call last):\n", *traceback.format_list(shown)]
         print("".join([*lines, *traceback.format_exception_only(error)]), file=sys.stderr, end="")
         hint = ""
-        if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("allenact"):
+        is_import = isinstance(error, ImportError) and "allenact" not in sys.modules
+        if is_import and re.search(r"^(from|import) allenact", path.read_text(), re.MULTILINE):
             hint = " To run an experiment of AllenAct's, add --allenact."
         raise ConfigurationError(
             f"The experiment {path} raised {type(error).__name__} {where}, see above.{hint}"

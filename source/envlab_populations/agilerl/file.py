@@ -74,10 +74,11 @@ def read_agilerl(file: Path) -> Translator:
     values = load_yaml(file)
     is_old = "INIT_HP" in values
     known = _OLD_SECTIONS if is_old else SECTIONS
-    if not is_old and not isinstance(values.get("algorithm"), Mapping):
+    if not is_old and "algorithm" not in values:
         raise ConfigurationError(
             f"{file} is not a configuration file of AgileRL: it has neither INIT_HP nor a section "
-            f"algorithm, but {', '.join(map(str, values)) or 'nothing'}."
+            f"algorithm, but {', '.join(map(str, values)) or 'nothing'}. "
+            "Give one, such as configs/training/dqn/dqn.yaml in a checkout of it."
         )
     settings = Translator(values, peer="agilerl", file=str(file))
     for name in known:

@@ -10,6 +10,7 @@ import importlib.util
 import re
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 from envlab.errors import ConfigurationError
@@ -202,14 +203,19 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def install() -> None:
     """Let ``import agilerl`` find this package, in this process.
 
+    AgileRL's checkout as the current folder, which ``python -m`` makes importable, is replaced:
+    its programs are run there.
+
     Raises:
-        ConfigurationError: If AgileRL itself can be imported.
+        ConfigurationError: If AgileRL itself is installed.
     """
     if any(isinstance(one, Finder) for one in sys.meta_path):
         return
-    if "agilerl" in sys.modules or importlib.util.find_spec("agilerl") is not None:
+    spec = None if "agilerl" in sys.modules else importlib.util.find_spec("agilerl")
+    is_checkout = spec is not None and spec.origin == str(Path.cwd() / "agilerl/__init__.py")
+    if "agilerl" in sys.modules or (spec is not None and not is_checkout):
         raise ConfigurationError(
-            "AgileRL itself can be imported in this interpreter, so envlab does not replace it. "
+            "AgileRL itself is installed in this interpreter, so envlab does not replace it. "
             "Run the program with python alone, or uninstall agilerl."
         )
     sys.meta_path.insert(0, Finder())

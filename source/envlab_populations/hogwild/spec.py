@@ -49,6 +49,8 @@ class Spec:
     """Ranges by dotted path: ``agent.algorithm.gamma__uniform`` and its two numbers."""
     search_error: str = ""
     """Why it cannot be searched, if its ranges are wrong; it can be trained all the same."""
+    settings: frozenset[str] = frozenset()
+    """Paths of the values that the command line has set."""
     replaced_env: str | None = None
     """The file's environment, if another one replaces it."""
 
@@ -187,20 +189,20 @@ def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: st
     holders = sorted({key for text in _texts(values) for key in _PLACEHOLDER.findall(text)})
     fillings = {key: value for key, value in pairs if key in holders}
     values = _fill(values, _fillings(holders, choices, fillings, where))
-    for key, value in pairs:
-        if key not in holders:
-            set_value(values, key, value, where)
+    keys = {set_value(values, key, value, where) for key, value in pairs if key not in holders}
     search, wrong = {}, ""
     try:
         search = _ranges(values.get("search") or {}, where)
     except ConfigurationError as error:
         wrong = str(error)
     parts = {part: values[part] for part in PARTS}
-    return Spec(name=name, **parts, search=search, search_error=wrong)
+    return Spec(name=name, **parts, search=search, search_error=wrong, settings=frozenset(keys))
 
 
-def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
-    """Set the value at a dotted path; its last part may be new, since a spec may leave values out.
+def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> str:
+    """Set the value at a dotted path, or the one whose name it is, and return the path.
+
+    Its last part may be new, since a spec may leave values out.
 
     Raises:
         ConfigurationError: If there is no such path, with the nearest one.
@@ -224,6 +226,7 @@ def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
             f"meta.max_session.{did_you_mean(key, paths(values))}"
         )
     inner[last] = value
+    return key
 
 
 # YAML 1.1, which PyYAML reads, reads 1e6 and 1.6e5 as strings.

@@ -200,7 +200,9 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
     if max_frame is None:
         raise ConfigurationError("env.max_frame is absent: say how many frames to train for.")
     log_frequency = meta.count("log_frequency", LOG_FREQUENCY)
-    sessions = 1 if dev else meta.count("max_session", 1)
+    sessions = meta.count("max_session", 1)
+    if dev:
+        sessions = 1
     for key in ("max_trial", "search_resources", "search_scheduler"):
         meta.take(key)  # for the mode search
     kinds = {None: "false", False: "false", "false": "false", "shared": "shared"}
@@ -220,6 +222,8 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
     }
     _rewards_and_observations(agent, env, is_atari=atari.__name__ in task)
     _sequences(agent, env, env_values.get("num_frames", 1))
+    wants_gpu = file.take("agent.net.gpu") is True
+    file.refuse_unknown(spec.settings)
     return Plan(
         spec=spec,
         task=task,
@@ -227,7 +231,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         agent=from_dict(HogwildCfg, agent, "agent").resolved(),
         max_frame=max_frame,
         log_frequency=log_frequency,
-        wants_gpu=file.take("agent.net.gpu") is True,
+        wants_gpu=wants_gpu,
         is_dev=dev,
         report=tuple(file.lines()),
     )

@@ -186,6 +186,7 @@ def test_mistake_in_an_experiment_is_one_sentence(tmp_path: Path) -> None:
             (EXPERIMENT.replace('["ppo"]', "[]"), "needs a list of at least one of ppo"),
             (RAISES, "raised ZeroDivisionError as it was loaded"),
             ("import allenact.utils", "add --allenact"),
+            ("import no_such_gym\nfrom allenact.utils import system", "add --allenact"),
             (WITHOUT_TASK, "has no environment"),
         ],
     )

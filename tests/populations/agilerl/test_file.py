@@ -227,6 +227,7 @@ def test_files_that_cannot_run_are_one_sentence(written, tmp_path):
             ("min: 1e-5, max", "max", "rl_hp_selection.lr in .* must have min and max"),
             ("name: CartPole-v1", "entrypoint: my.py:Env", "Register the environment with Gymnas"),
             ("algorithm:", "algorithms:", "neither INIT_HP nor a section algorithm, but algorith"),
+            ("algorithm: {name: DQN", "algorithm: DQN #", "algorithm in .* is 'DQN', but must be"),
             ("training: {", "training: 5\nx: {", "training in .* must be a dictionary"),
         ],
     )

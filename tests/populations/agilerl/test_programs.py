@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import sys
 from collections.abc import Iterator
@@ -156,6 +157,28 @@ def test_skills_decide_rewards():
     env.close()
     with pytest.raises(ConfigurationError, match="Gymnasium cannot make 'Nothing-v0'"):
         environments.make_vect_envs("Nothing-v0")
+
+
+@pytest.fixture
+def _removed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin without the stand-in, and end so."""
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    yield
+    sys.modules.pop("agilerl", None)
+
+
+@pytest.mark.usefixtures("_removed")
+def test_agilerl_is_replaced_where_it_is_a_checkout_and_not_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "agilerl").mkdir()
+    (tmp_path / "agilerl/__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigurationError, match="AgileRL itself is installed in this interpreter"):
+        names.install()
+    monkeypatch.chdir(tmp_path)  # where "python -m" makes it importable
+    names.install()
+    assert importlib.import_module("agilerl").__spec__.origin is None
 
 
 @pytest.mark.usefixtures("_installed")

@@ -164,6 +164,9 @@ def test_keys_without_effect_are_named_and_slm_labs_own_are_no_misspellings():
         "meta.eval_frequency has no effect: sessions are measured as they train",
         "meta.log_freqency has no effect: nothing here is like it. Did you mean log_frequency?",
     ]
+    spec = make_spec("mine", SAC, ["meta.eval_frequency=9", "meta.max_session=1"], origin="a test")
+    (line,) = make_plan(spec, dev=True).report  # where the number of sessions is always 1
+    assert "eval_frequency has no effect: sessions are measured" in line
 
 
 def test_targets_of_dqn_follow_by_frames():
