@@ -249,6 +249,11 @@ class EvolutionCfg(SkrlCfg):
                 "agent.graph is 'on', but updates of members, whose networks evolve, are not "
                 "recorded. Set it to auto."
             )
+        if self.precision not in ("float32", "auto"):
+            raise ConfigurationError(
+                f"agent.precision is {self.precision!r}, but members compute in float32. Leave it "
+                "out."
+            )
         cfg = super().resolved()
         if cfg.agent.get("gradient_steps") == 0:
             # As many as one agent makes with a member's environments and the frames of all members.
