@@ -26,6 +26,16 @@ def test_an_action_that_differs_by_more_than_a_little_is_refused_by_name():
             check_alike("policy.onnx", actions, torch.zeros(2, 1))
 
 
+def test_large_actions_may_differ_by_their_rounding():
+    expected = torch.tensor([[300.0], [0.5]])
+    check_alike("policy.onnx", expected + 200.0 * TOLERANCE, expected)
+    for value in (400.0 * TOLERANCE, float("inf")):
+        with pytest.raises(EnvlabError, match=r"more than 3e-03"):
+            check_alike("policy.onnx", expected + value, expected)
+    with pytest.raises(EnvlabError, match="differs from the trained policy"):
+        check_alike("policy.onnx", expected, torch.tensor([[float("inf")], [0.5]]))
+
+
 def test_a_policy_that_acts_differently_is_refused(tmp_path: Path):
     with pytest.raises(EnvlabError, match=r"policy\.pt differs from the trained policy"):
         export_policy(Doubler(), lambda obs: 2.1 * obs, 3, tmp_path)
