@@ -226,17 +226,6 @@ class ArticulationView(BodyView, FixedTendons):
 
     # Forces
 
-    def apply_forces_and_torques_at_position(
-        self,
-        force_data: torch.Tensor | None,
-        torque_data: torch.Tensor | None,
-        position_data: torch.Tensor | None,
-        indices: torch.Tensor,
-        is_global: bool,
-    ) -> None:
-        """Apply wrenches to links in the next step."""
-        self._bodies.push(force_data, torque_data, position_data, is_global)
-
     def get_link_incoming_joint_force(self) -> torch.Tensor:
         """Return force and torque that act on each link through its joint, ``(num_envs, k, 6)``.
 

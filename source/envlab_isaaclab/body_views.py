@@ -86,6 +86,17 @@ class BodyView:
 
     set_contact_offsets = set_rest_offsets
 
+    def apply_forces_and_torques_at_position(
+        self,
+        force_data: torch.Tensor | None,
+        torque_data: torch.Tensor | None,
+        position_data: torch.Tensor | None,
+        indices: torch.Tensor,
+        is_global: bool,
+    ) -> None:
+        """Apply wrenches in the next step."""
+        self._bodies.push(force_data, torque_data, position_data, is_global)
+
     def _write(self, name: str, columns: Any, values: torch.Tensor, indices: torch.Tensor) -> None:
         envs = indices.to(self._world.device).long()
         values = values.view(self._world.num_envs, -1, *values.shape[2:])
@@ -128,17 +139,6 @@ class RigidBodyView(BodyView):
     def get_accelerations(self) -> torch.Tensor:
         """Return accelerations of the centres of mass, ``(count, 6)``."""
         return self._bodies.accelerations().flatten(0, 1)
-
-    def apply_forces_and_torques_at_position(
-        self,
-        force_data: torch.Tensor | None,
-        torque_data: torch.Tensor | None,
-        position_data: torch.Tensor | None,
-        indices: torch.Tensor,
-        is_global: bool,
-    ) -> None:
-        """Apply wrenches in the next step."""
-        self._bodies.push(force_data, torque_data, position_data, is_global)
 
     def get_masses(self) -> torch.Tensor:
         return super().get_masses().flatten()[:, None]
