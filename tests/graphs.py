@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from unittest import mock
+
+import torch
 
 from envlab.envs import VectorEnv
 from envlab.sim.recordable import RepeatedOperations
@@ -19,6 +21,15 @@ def capturable_on_a_cpu() -> Iterator[None]:
     adam, base = (sys.modules[f"torch.optim.{module}"] for module in ("adam", "optimizer"))
     with mock.patch.object(adam, name, yes), mock.patch.object(base, name, yes):
         yield
+
+
+def assert_near(
+    one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor], atol: float
+) -> None:
+    """Compare tensors by name, such as the parameters of two learners."""
+    assert one.keys() == other.keys()
+    for name, values in one.items():
+        torch.testing.assert_close(values, other[name], rtol=0.0, atol=atol)
 
 
 def record_steps(env: VectorEnv) -> Recording:

@@ -168,17 +168,17 @@ def open_teacher(
 
 
 class Fields(NamedTuple):
-    """What specialists of a task are for: the clips to follow, or the kinds of ground."""
+    """The fields of a task's specialists: the clips to follow, or the kinds of ground."""
 
     word: str
-    """What one is called."""
+    """``clip`` or ``sub-terrain``, for messages."""
     names: list[str]
     numbers: Callable[[], torch.Tensor]
     """Returns the number of each environment's, int64 ``(num_envs,)``."""
 
 
 def fields_of(env: BatchedEnv) -> Fields:
-    """Return what specialists of a task are for.
+    """Return the fields of a task's specialists.
 
     Raises:
         ConfigurationError: If the task has neither, or two clips of one name.
@@ -225,7 +225,8 @@ class Specialists(nn.Module):
 
     def forward(self, obs: TensorDict) -> torch.Tensor:
         """Return the best actions of each environment's teacher, ``(num_envs, num_actions)``."""
-        _, names, numbers_of = fields_of(self._env)  # a student also plays where there are none
+        # Not before: a student is also built to play in tasks without clips or kinds of ground.
+        _, names, numbers_of = fields_of(self._env)
         numbers = numbers_of().unsqueeze(1)
         chosen: torch.Tensor | None = None
         for name, model in self.models.items():
@@ -265,7 +266,7 @@ def check_teachers(teachers: Mapping[str, str], env: BatchedEnv) -> None:
     """Refuse teachers that do not match the clips or the ground's kinds.
 
     Raises:
-        ConfigurationError: If the task has neither, one has no teacher, or a teacher none.
+        ConfigurationError: If the task has neither, or the names are not those of the teachers.
     """
     word, names, _ = fields_of(env)
     for name in teachers:

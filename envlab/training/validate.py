@@ -330,8 +330,8 @@ def _line(record: Mapping[str, Any]) -> str:
 def judged_in(directory: Path, trained: str, mode: str = "valid") -> str:
     """Return the id of the task's variant for playing, if the run has the task's own settings.
 
-    Settings of the run alone, such as the actions' scale, are not in that variant. Where policies
-    of the run have been judged, as beside the training of an experiment, their task is the one.
+    Settings of the run alone, such as the actions' scale, are not in that variant. If policies of
+    the run have been judged before, for example during its training, the task is the same again.
     """
     from envlab.config import load_yaml
     from envlab.training.continuation import listing, task_changes

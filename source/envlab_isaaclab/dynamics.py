@@ -10,7 +10,7 @@ from envlab_isaaclab.world import World
 
 
 class Dynamics:
-    """What a robot's equations of motion are made of, by PhysX's conventions.
+    """Jacobians, mass matrix and gravity of a robot, by PhysX's conventions.
 
     Columns are six of the root, linear first, and one for each joint.
     """

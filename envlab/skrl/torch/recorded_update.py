@@ -2,8 +2,8 @@
 
 skrl's own update reads two losses in each minibatch and the divergence nine times in each epoch.
 This class does the same arithmetic (skrl 2.1.1, ``PPO.update``) without reading, so one minibatch
-can be recorded and repeated for all others (:mod:`envlab.sim.recording`). On a GPU, it draws the
-order of samples there, and skrl on the CPU.
+can be recorded and repeated for all others (:mod:`envlab.sim.recording`). It draws the order of
+samples on the device of the learner; skrl draws it on the CPU.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RecordedUpdate:
         Args:
             agent: skrl's agent, which has no :func:`obstacle`.
             context: The process's context.
-            readings: What else is read where the losses are.
+            readings: The other values that the host reads together with the losses.
             new_graphs: See :data:`NewGraphs`.
             is_required: Whether an update that cannot be recorded is an error; else it is made
                 without graphs.
