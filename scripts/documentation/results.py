@@ -327,7 +327,8 @@ def _training(policy: Policy) -> str:
     of = policy.manifest
     words = shlex.split(of["command"])
     start = next(i for i, word in enumerate(words) if word.startswith("--"))
-    if "--resume" in words:
+    begins = any(word.startswith("--checkpoint=") for word in words)
+    if "--resume" in words or (begins and "--checkpoint=scripted" not in words):
         return ""
     chosen = [word for word in words[start:] if word != "--headless"]
     return shlex.join(["envlab", "train", of["library"], *chosen])

@@ -40,6 +40,12 @@ def test_each_policy_has_a_card_that_says_what_was_measured(results):
         assert of["num_episodes"] == 1024
 
 
+def test_no_card_has_a_command_that_needs_a_run_of_its_author(results):
+    page = results.PAGE.read_text()
+    assert "--checkpoint=logs" not in page
+    assert "--resume" not in page
+
+
 def test_an_interval_of_a_policy_that_never_failed_says_how_rarely_it_may(results):
     of = {"success_rate": 1.0, "intervals": {"success_rate": [0.9963, 1.0]}}
     assert results.Measures(of)["success_rate%"] == "100.0 % (99.6 to 100.0 %)"
