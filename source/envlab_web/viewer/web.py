@@ -90,8 +90,8 @@ class WebViewer:
         if not missing:
             return None
         return (
-            f"--viz web needs the packages 'viser' and 'mjviser', but {' and '.join(missing)} is "
-            "not installed. Install it with: pip install -c constraints.txt -e '.[viewer]'"
+            f"--viz web needs the packages 'viser' and 'mjviser'. Not installed: "
+            f"{', '.join(missing)}. Install with: pip install -c constraints.txt -e '.[viewer]'"
         )
 
     def after_step(self) -> None:
