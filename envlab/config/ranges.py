@@ -77,6 +77,11 @@ class Range:
         return text if self.also is None else f"{text}, or {self.also:g}"
 
 
+@dataclass(frozen=True)
+class NotEmpty:
+    """A list or dict must have an element."""
+
+
 PositiveInt = Annotated[int, Range(above=0)]
 NonNegativeInt = Annotated[int, Range(at_least=0)]
 PositiveFloat = Annotated[float, Range(above=0, below=math.inf)]
@@ -87,7 +92,7 @@ UnitInterval = Annotated[float, Range(at_least=0, at_most=1)]
 
 
 def check_ranges(cfg: object, path: str = "") -> None:
-    """Refuse a configuration with a number outside of its declared range, or none of its choices.
+    """Refuse a configuration with a value outside of its declared range or choices.
 
     Args:
         cfg: A dataclass, dict or list; everything below it is checked too.
@@ -99,6 +104,7 @@ def check_ranges(cfg: object, path: str = "") -> None:
     cls: Any = type(cfg)
     is_typed = is_group(cfg)
     ranges = declared(cls, Range) if is_typed else {}
+    filled = declared(cls, NotEmpty) if is_typed else {}
     choices = _choices_of_fields(cls) if is_typed else {}
     for name, child in children(cfg).items():
         below = f"{path}.{name}".removeprefix(".")
@@ -109,6 +115,10 @@ def check_ranges(cfg: object, path: str = "") -> None:
             )
         for allowed in ranges.get(name, ()):
             _check(child, allowed, below)
+        if name in filled and child is not None and not children(child):
+            raise ConfigurationError(
+                f"{below} is {child!r}, but must have at least one element. Correct {below}."
+            )
         if not isinstance(child, str | bool | int | float | None):
             check_ranges(child, below)
     if is_typed:

@@ -62,10 +62,11 @@ def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
         return {"rank": 0, "local_rank": 0, "world_size": 1, "local_world_size": 1}
     missing = [name for name in names if name not in environ]
     if missing:
+        verb = "is" if len(missing) == 1 else "are"
         hint = LAUNCH_HINT.format(script=sys.argv[0] or "scripts/.../train.py")
         raise LaunchError(
-            f"--distributed was given, but {', '.join(missing)} is not set, so no launcher started "
-            f"this process. Launch it with: {hint}"
+            f"--distributed was given, but {', '.join(missing)} {verb} not set, so no launcher "
+            f"started this process. Launch it with: {hint}"
         )
     return {
         "rank": _number(rank, environ),

@@ -9,6 +9,7 @@ from envlab.agent_cfg import BasicAgentCfg, Precision
 from envlab.config import (
     LayerSize,
     NonNegativeFloat,
+    NotEmpty,
     PositiveFloat,
     PositiveInt,
     Range,
@@ -22,7 +23,7 @@ from envlab.training.flags import Flags
 class ActorCfg:
     """The policy's network (``agent.actor.*``)."""
 
-    hidden_dims: list[LayerSize] = field(default_factory=lambda: [128, 128])
+    hidden_dims: Annotated[list[LayerSize], NotEmpty()] = field(default_factory=lambda: [128, 128])
     """Sizes of the hidden layers, each with a LayerNorm and SiLU."""
     init_std: PositiveFloat = 0.25
     """Initial deviation of actions before tanh."""
@@ -32,7 +33,7 @@ class ActorCfg:
 class CriticCfg:
     """The two critics' networks (``agent.critic.*``)."""
 
-    hidden_dims: list[LayerSize] = field(default_factory=lambda: [128, 128])
+    hidden_dims: Annotated[list[LayerSize], NotEmpty()] = field(default_factory=lambda: [128, 128])
     """Sizes of the hidden layers, each with a LayerNorm and SiLU."""
     distributional: bool = True
     """Whether they estimate the distribution of returns (C51) or only the mean."""

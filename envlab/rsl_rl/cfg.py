@@ -14,6 +14,7 @@ from envlab.agent_cfg import BasicAgentCfg, Precision, refuse_schedule
 from envlab.config import (
     NonNegativeFloat,
     NonNegativeInt,
+    NotEmpty,
     PositiveFloat,
     PositiveInt,
     Range,
@@ -53,7 +54,9 @@ class ModelCfg:
 
     class_name: str = "MLPModel"
     """``MLPModel``, ``RNNModel``, ``CNNModel``, or ``module:Class``."""
-    hidden_dims: list[LayerSize] = field(default_factory=lambda: [256, 256, 256])
+    hidden_dims: Annotated[list[LayerSize], NotEmpty()] = field(
+        default_factory=lambda: [256, 256, 256]
+    )
     """Sizes of the hidden layers; -1: that of the input."""
     activation: str = "elu"
     """Activation function."""

@@ -11,6 +11,7 @@ from envlab.config import (
     LayerSize,
     NonNegativeFloat,
     NonNegativeInt,
+    NotEmpty,
     PositiveFloat,
     PositiveInt,
     Range,
@@ -26,7 +27,7 @@ def _convolutions() -> dict[str, Any]:
 class PolicyCfg:
     """A network on normalised vectors and images, with a mixture of Gaussians over actions."""
 
-    hidden_dims: list[LayerSize] = field(default_factory=lambda: [256, 256])
+    hidden_dims: Annotated[list[LayerSize], NotEmpty()] = field(default_factory=lambda: [256, 256])
     """Sizes of the hidden layers."""
     activation: str = "elu"
     """Activation function, by rsl_rl's names."""

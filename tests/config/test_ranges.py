@@ -10,6 +10,7 @@ import pytest
 
 from envlab.config import (
     NonNegativeFloat,
+    NotEmpty,
     PositiveFloat,
     PositiveInt,
     Range,
@@ -22,7 +23,9 @@ from envlab.errors import ConfigurationError
 
 @dataclass(kw_only=True)
 class Layers:
-    sizes: list[Annotated[int, Range(above=0, also=-1)]] = field(default_factory=lambda: [8, -1])
+    sizes: Annotated[list[Annotated[int, Range(above=0, also=-1)]], NotEmpty()] = field(
+        default_factory=lambda: [8, -1]
+    )
     gains: dict[str, UnitInterval] | None = None
 
 
@@ -61,7 +64,7 @@ def test_values_within_their_ranges_pass():
     for values in (
         {},
         {"epochs": None, "decay": 0.0, "momentum": 0.0},
-        {"layers": {"sizes": [], "gains": {"a": 0.0, "b": 1.0}}},
+        {"layers": {"sizes": [1], "gains": {"a": 0.0, "b": 1.0}}},
         {"free": {"noise": None}},
         {"free": {"noise": {"std": 0.0, "on": True}}},
     ):
@@ -79,6 +82,7 @@ OUTSIDE: dict[str, dict[str, Any]] = {
     "agent.decay is -0.1, but must be at least 0 and finite.": {"decay": -0.1},
     "sizes.1 is 0, but must be greater than 0, or -1": {"layers": {"sizes": [8, 0]}},
     "layers.gains.a is 1.5, but must be from 0 to 1.": {"layers": {"gains": {"a": 1.5}}},
+    "agent.layers.sizes is [], but must have at least one element": {"layers": {"sizes": []}},
     "agent.terms.x.sizes.0 is -2": {"terms": {"x": {"sizes": [-2]}}},
     "agent.free.noise.std is -1.0, but must be at": {"free": {"noise": {"std": -1}}},
     "agent.epochs is 13": {"epochs": 13},
