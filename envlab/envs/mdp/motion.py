@@ -17,8 +17,9 @@ from envlab.envs.math import (
     quat_apply_inverse,
     subtract_frame_transforms,
 )
+from envlab.envs.mdp._motion_reference import fitting_clip
 from envlab.envs.mdp.falls import reset_to_one_of
-from envlab.envs.mdp.motion_command import MotionCommand, fitting_clip
+from envlab.envs.mdp.motion_command import MotionCommand
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 
