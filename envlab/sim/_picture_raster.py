@@ -110,6 +110,117 @@ def fill_triangle(
 
 
 @wp.func
+def ground_in_sight(view: View, ground: Ground, eye: Eye, high: wp.vec2) -> wp.vec4i:
+    """Return the first and last column, then row, of the height field that can be in sight.
+
+    They lie between the camera and the far ends of its outermost rays.
+    """
+    x_low = eye.position[0]
+    x_high = eye.position[0]
+    y_low = eye.position[1]
+    y_high = eye.position[1]
+    for corner in range(4):
+        x = wp.where(corner % 2 == 0, eye.x0, high[0])
+        y = wp.where(corner < 2, eye.y0, high[1])
+        end = eye.position + eye.rotation * wp.vec3(x * view.far, y * view.far, view.far)
+        x_low = wp.min(x_low, end[0])
+        x_high = wp.max(x_high, end[0])
+        y_low = wp.min(y_low, end[1])
+        y_high = wp.max(y_high, end[1])
+    last_row = ground.heights.shape[0] - 1
+    last_column = ground.heights.shape[1] - 1
+    return wp.vec4i(
+        wp.clamp(int(wp.floor((x_low - ground.x) / ground.dx)), 0, last_column),
+        wp.clamp(int(wp.ceil((x_high - ground.x) / ground.dx)), 0, last_column),
+        wp.clamp(int(wp.floor((y_low - ground.y) / ground.dy)), 0, last_row),
+        wp.clamp(int(wp.ceil((y_high - ground.y) / ground.dy)), 0, last_row),
+    )
+
+
+@wp.func
+def draw_cell(
+    view: View,
+    ground: Ground,
+    eye: Eye,
+    axes: wp.mat33,
+    c: int,
+    r: int,
+    points: wp.array2d(dtype=wp.vec3),
+    pixels: wp.array2d(dtype=wp.vec2),
+    k: int,
+    new: int,
+    frame: wp.array2d(dtype=float),
+) -> None:
+    """Draw the two triangles of a cell of the height field.
+
+    Args:
+        view: The camera.
+        ground: The height field.
+        eye: The camera in the world.
+        axes: The world's axes in the camera's frame, as columns.
+        c: The cell's first column.
+        r: Its last row.
+        points: Corners of its two rows, in the camera's frame.
+        pixels: Their columns and rows in the image.
+        k: The cell's place in these rows.
+        new: Which of the rows is ``r``.
+        frame: The z-buffer; updated.
+    """
+    old = 1 - new
+    heights = ground.heights[r]
+    below = ground.heights[r - 1]
+    p00 = points[old, k]
+    p10 = points[old, k + 1]
+    p01 = points[new, k]
+    p11 = points[new, k + 1]
+    q00 = pixels[old, k]
+    q11 = pixels[new, k + 1]
+    crosses = wp.min(wp.min(p00[2], p10[2]), wp.min(p01[2], p11[2])) < 1.0e-3
+    i_low = wp.min(q00[1], q11[1])
+    i_high = wp.max(q00[1], q11[1])
+    j_low = wp.min(q00[0], q11[0])
+    j_high = wp.max(q00[0], q11[0])
+    nearest = 1.0 / wp.max(view.near, 1.0e-6)
+    # Corners in one order for both triangles of an edge, so that no ray slips between.
+    diagonal = wp.cross(p00, p11)
+    for half in range(2):
+        i0 = int(0)
+        i1 = view.height - 1
+        j0 = int(0)
+        j1 = view.width - 1
+        if not crosses:
+            q = wp.where(half == 0, pixels[old, k + 1], pixels[new, k])
+            i0 = wp.max(i0, int(wp.ceil(wp.min(i_low, q[1]) - 1.0e-3)))
+            i1 = wp.min(i1, int(wp.floor(wp.max(i_high, q[1]) + 1.0e-3)))
+            j0 = wp.max(j0, int(wp.ceil(wp.min(j_low, q[0]) - 1.0e-3)))
+            j1 = wp.min(j1, int(wp.floor(wp.max(j_high, q[0]) + 1.0e-3)))
+            if i0 > i1 or j0 > j1:
+                continue
+        slope_x = (below[c + 1] - below[c]) / ground.dx
+        slope_y = (heights[c + 1] - below[c + 1]) / ground.dy
+        if half == 1:
+            slope_x = (heights[c + 1] - heights[c]) / ground.dx
+            slope_y = (heights[c] - below[c]) / ground.dy
+        normal = axes * wp.vec3(-slope_x, -slope_y, 1.0)
+        offset = wp.dot(normal, p00)
+        if wp.abs(offset) < 1.0e-9:
+            continue
+        sign = wp.sign(offset)
+        if half == 0:
+            fill_triangle(
+                frame, i0, i1, j0, j1, eye.x0, eye.dx, eye.y0, eye.dy,
+                sign * wp.cross(p00, p10), sign * wp.cross(p10, p11), -sign * diagonal,
+                normal / offset, nearest,
+            )  # fmt: skip
+        else:
+            fill_triangle(
+                frame, i0, i1, j0, j1, eye.x0, eye.dx, eye.y0, eye.dy,
+                sign * diagonal, -sign * wp.cross(p01, p11), -sign * wp.cross(p00, p01),
+                normal / offset, nearest,
+            )  # fmt: skip
+
+
+@wp.func
 def draw_ground(
     view: View,
     ground: Ground,
@@ -119,7 +230,7 @@ def draw_ground(
     codes: wp.array2d(dtype=int),
     frame: wp.array2d(dtype=float),
 ) -> None:
-    """Draw the height field.
+    """Draw the height field, row by row.
 
     Args:
         view: The camera.
@@ -134,110 +245,31 @@ def draw_ground(
     high = wp.vec2(
         eye.x0 + float(view.width - 1) * eye.dx, eye.y0 + float(view.height - 1) * eye.dy
     )
-    near = view.near
-    far = view.far
-    # The visible part lies between the camera and the far ends of its outermost rays.
-    x_low = eye.position[0]
-    x_high = eye.position[0]
-    y_low = eye.position[1]
-    y_high = eye.position[1]
-    for corner in range(4):
-        x = wp.where(corner % 2 == 0, low[0], high[0])
-        y = wp.where(corner < 2, low[1], high[1])
-        end = eye.position + eye.rotation * wp.vec3(x * far, y * far, far)
-        x_low = wp.min(x_low, end[0])
-        x_high = wp.max(x_high, end[0])
-        y_low = wp.min(y_low, end[1])
-        y_high = wp.max(y_high, end[1])
-    last_row = ground.heights.shape[0] - 1
-    last_column = ground.heights.shape[1] - 1
-    columns = points.shape[1]
-    c0 = wp.clamp(int(wp.floor((x_low - ground.x) / ground.dx)), 0, last_column)
-    c1 = wp.clamp(int(wp.ceil((x_high - ground.x) / ground.dx)), 0, last_column)
-    r0 = wp.clamp(int(wp.floor((y_low - ground.y) / ground.dy)), 0, last_row)
-    r1 = wp.clamp(int(wp.ceil((y_high - ground.y) / ground.dy)), 0, last_row)
-    c1 = wp.min(c1, c0 + columns - 1)
-    across = wp.transpose(eye.rotation)
-    along_x = wp.vec3(across[0, 0], across[1, 0], across[2, 0])
-    along_y = wp.vec3(across[0, 1], across[1, 1], across[2, 1])
-    upward = wp.vec3(across[0, 2], across[1, 2], across[2, 2])
-    first = across * (
-        wp.vec3(ground.x + float(c0) * ground.dx, ground.y + float(r0) * ground.dy, 0.0)
-        - eye.position
-    )
-    nearest = 1.0 / wp.max(near, 1.0e-6)
-    for r in range(r0, r1 + 1):
+    part = ground_in_sight(view, ground, eye, high)
+    c0 = part[0]
+    c1 = wp.min(part[1], c0 + points.shape[1] - 1)
+    r0 = part[2]
+    axes = wp.transpose(eye.rotation)
+    for r in range(r0, part[3] + 1):
         heights = ground.heights[r]
-        start = first + (float(r - r0) * ground.dy) * along_y
         new = (r - r0) % 2
         old = 1 - new
+        y = ground.y + float(r) * ground.dy
         for c in range(c0, c1 + 1):
             k = c - c0
-            p = start + (float(k) * ground.dx) * along_x + heights[c] * upward
+            p = axes * (wp.vec3(ground.x + float(c) * ground.dx, y, heights[c]) - eye.position)
             points[new, k] = p
-            codes[new, k] = outside(p, low, high, near, far)
+            codes[new, k] = outside(p, low, high, view.near, view.far)
             inverse = 1.0 / wp.max(p[2], 1.0e-3)
             pixels[new, k] = wp.vec2(
                 (p[0] * inverse - low[0]) / eye.dx, (p[1] * inverse - low[1]) / eye.dy
             )
         if r == r0:
             continue
-        below = ground.heights[r - 1]
         for c in range(c0, c1):
             k = c - c0
-            common = codes[old, k] & codes[old, k + 1] & codes[new, k] & codes[new, k + 1]
-            if common != 0:
-                continue
-            p00 = points[old, k]
-            p10 = points[old, k + 1]
-            p01 = points[new, k]
-            p11 = points[new, k + 1]
-            q00 = pixels[old, k]
-            q10 = pixels[old, k + 1]
-            q01 = pixels[new, k]
-            q11 = pixels[new, k + 1]
-            crosses = wp.min(wp.min(p00[2], p10[2]), wp.min(p01[2], p11[2])) < 1.0e-3
-            i_low = wp.min(q00[1], q11[1])
-            i_high = wp.max(q00[1], q11[1])
-            j_low = wp.min(q00[0], q11[0])
-            j_high = wp.max(q00[0], q11[0])
-            # Corners in one order for both triangles of an edge, so that no ray slips between.
-            diagonal = wp.cross(p00, p11)
-            for half in range(2):
-                i0 = int(0)
-                i1 = view.height - 1
-                j0 = int(0)
-                j1 = view.width - 1
-                if not crosses:
-                    q = wp.where(half == 0, q10, q01)
-                    i0 = wp.max(i0, int(wp.ceil(wp.min(i_low, q[1]) - 1.0e-3)))
-                    i1 = wp.min(i1, int(wp.floor(wp.max(i_high, q[1]) + 1.0e-3)))
-                    j0 = wp.max(j0, int(wp.ceil(wp.min(j_low, q[0]) - 1.0e-3)))
-                    j1 = wp.min(j1, int(wp.floor(wp.max(j_high, q[0]) + 1.0e-3)))
-                    if i0 > i1 or j0 > j1:
-                        continue
-                rise_x = below[c + 1] - below[c]
-                rise_y = heights[c + 1] - below[c + 1]
-                if half == 1:
-                    rise_x = heights[c + 1] - heights[c]
-                    rise_y = heights[c] - below[c]
-                normal = upward - (rise_x / ground.dx) * along_x - (rise_y / ground.dy) * along_y
-                offset = wp.dot(normal, p00)
-                if wp.abs(offset) < 1.0e-9:
-                    continue
-                sign = wp.sign(offset)
-                if half == 0:
-                    fill_triangle(
-                        frame, i0, i1, j0, j1, eye.x0, eye.dx, eye.y0, eye.dy,
-                        sign * wp.cross(p00, p10), sign * wp.cross(p10, p11), -sign * diagonal,
-                        normal / offset, nearest,
-                    )  # fmt: skip
-                else:
-                    fill_triangle(
-                        frame, i0, i1, j0, j1, eye.x0, eye.dx, eye.y0, eye.dy,
-                        sign * diagonal, -sign * wp.cross(p01, p11), -sign * wp.cross(p00, p01),
-                        normal / offset, nearest,
-                    )  # fmt: skip
+            if codes[old, k] & codes[old, k + 1] & codes[new, k] & codes[new, k + 1] == 0:
+                draw_cell(view, ground, eye, axes, c, r, points, pixels, k, new, frame)
 
 
 @wp.func
