@@ -27,6 +27,8 @@ from envlab_isaacgym.shim import (
 
 # Set before torch loads OpenMP, whose waiting threads would spin; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Without it, Hydra prints our errors with its traceback, and exits with another code.
+os.environ.setdefault("HYDRA_FULL_ERROR", "1")
 
 logger = logging.getLogger(f"envlab.{__name__}")
 
@@ -41,6 +43,12 @@ _NUMBERS = (
 )
 _NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs")
 """torch's messages without a GPU."""
+_NO_CUDA_COMPILED = "with arguments from the 'CUDA' backend"
+_COMPILED = (
+    "The script gives a GPU to functions that TorchScript compiled, and torch sees none here. Give "
+    "the script its own settings for the CPU (IsaacGymEnvs: sim_device=cpu rl_device=cpu "
+    "pipeline=cpu), or start it with --cpu and PYTORCH_JIT=0 in the environment."
+)
 
 _FLAGS = ("--cpu", "--distributed", "--rsl-rl-1")
 _FLAGS_WITH_VALUE = ("--viz", "--viz_port")
@@ -76,6 +84,8 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:
         if _NO_BOOL in str(error):
             return tell(ConfigurationError(_NUMBERS))
+        if _NO_CUDA_COMPILED in str(error):
+            return tell(DeviceError(_COMPILED))
         if any(sentence in str(error) for sentence in _NO_CUDA):
             return tell(DeviceError(_named_gpu(error)))
         tell_launcher(error)

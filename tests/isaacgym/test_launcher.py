@@ -117,6 +117,18 @@ def test_what_a_script_lacks_is_one_sentence(tmp_path):
             "error: run.py:2 imports isaacgymenvs_of_mine, which is not installed",
         ),
         (chosen, "Start it with PYTORCH_JIT=0"),
+        (
+            "import torch\n@torch.jit.script\ndef drawn(device: str):\n"
+            "    return torch.rand(2, device=device)\ndrawn('cuda:0')\n",
+            "error: The script gives a GPU to functions that TorchScript compiled",
+        ),
+        (
+            "import hydra\nfrom isaacgym import gymapi\n@hydra.main(version_base=None)\n"
+            "def main(cfg):\n    params = gymapi.SimParams()\n    params.use_gpu_pipeline = True\n"
+            "    gymapi.acquire_gym().create_sim(0, 0, gymapi.SIM_PHYSX, params)\n"
+            "import sys\nsys.argv[1:] = []\nmain()\n",
+            "error: SimParams.use_gpu_pipeline is set, but this machine has no NVIDIA GPU.",
+        ),
     ):
         code, output = launch(tmp_path, text)
         assert code == 2
