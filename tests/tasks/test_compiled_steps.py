@@ -132,31 +132,40 @@ def test_the_compilers_own_step_is_close(task, monkeypatch):
 
 
 @pytest.fixture
-def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a maker of a GPU's graphs, uncompiled, with a stand-in for CUDA's."""
+def cuda_graphs(monkeypatch: pytest.MonkeyPatch) -> list[RepeatedOperations]:
+    """Leave a GPU's graphs uncompiled, and return those that stand in for CUDA's, as made."""
+    made = []
+
+    def new_graph() -> RepeatedOperations:
+        made.append(RepeatedOperations())
+        return made[-1]
+
     monkeypatch.setattr(_inductor, "compile", lambda module, *rest: module)
-    monkeypatch.setattr(compiler, "cuda_graphs", lambda: RepeatedOperations)
-    return compiler.compiled_graphs(torch.device("cuda"))
+    monkeypatch.setattr(compiler, "cuda_graphs", lambda: new_graph)
+    return made
 
 
-def test_a_gpu_records_what_is_launched_and_runs_it_once(on_a_gpu):
+def test_a_gpu_records_what_is_launched_and_runs_it_once(cuda_graphs):
     count = torch.zeros(3)
-    graph = on_a_gpu()()
+    graph = compiler.compiled_graphs(torch.device("cuda"))()()
     with torch.no_grad(), graph:
         count.add_(1.0)
         double = count * 2.0
     for number in (1.0, 2.0, 3.0):
         assert (count.tolist(), double.tolist()) == ([number] * 3, [2.0 * number] * 3)
         graph.replay()
+    assert len(cuda_graphs) == 1
 
 
 @CARTPOLE
-def test_compiled_steps_that_a_gpu_records_equal_uncompiled_ones(task, on_a_gpu, monkeypatch):
+def test_compiled_steps_that_a_gpu_records_equal_uncompiled_ones(task, cuda_graphs, monkeypatch):
     plain = make_brief(task, seed=5)
     actions = draw_actions(plain, 12)
     expected = record(plain, actions)
-    monkeypatch.setattr(vector_env, "compiled_graphs", lambda device: on_a_gpu)
+    graphs = compiler.compiled_graphs(torch.device("cuda"))
+    monkeypatch.setattr(vector_env, "compiled_graphs", lambda device: graphs)
     assert_equal(record(compiled(task, monkeypatch, seed=5), actions), expected)
+    assert len(cuda_graphs) == 3  # before physics, after it, and after the reset
 
 
 class Pushed(DirectEnv):
