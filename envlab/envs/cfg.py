@@ -6,7 +6,7 @@ import copy
 import functools
 import math
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from envlab.config import PositiveFloat, PositiveInt, UnitInterval
 from envlab.envs.scene import SceneCfg
@@ -56,11 +56,22 @@ class EnvCfg:
     """Physics."""
     scene: SceneCfg = field(default_factory=SceneCfg)
     """Model and number of environments."""
-    graph: Literal["auto", "off", "on"] = "auto"
+    graph: Literal["auto", "off", "on", "compiled"] = "auto"
     """Whether a step on a GPU is recorded as graphs, see :mod:`envlab.sim.recording`. ``auto``: if
-    the task allows it, which ``envlab check`` tells on a CPU; ``on``: else it is an error."""
+    the task allows it, which ``envlab check`` tells on a CPU; ``on``: else it is an error.
+    ``compiled``: on any device, torch's operations in a step are compiled
+    (:mod:`envlab.sim.compiled`; needs a C++ compiler, on a GPU Triton), and round differently."""
     nan_guard: NanGuardCfg = field(default_factory=NanGuardCfg)
     """Limits for non-finite values."""
+
+    def __todays_values__(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of an earlier file, where ``sim.compile`` stood for ``graph``."""
+        sim = values.get("sim")
+        if not isinstance(sim, dict) or "compile" not in sim:
+            return values
+        sim = dict(sim)
+        is_compiled = sim.pop("compile")
+        return values | {"sim": sim} | ({"graph": "compiled"} if is_compiled else {})
 
     @property
     def step_dt(self) -> float:

@@ -71,7 +71,7 @@ class ManagerEnvCfg(EnvCfg):
 
     def __todays_values__(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return an earlier file's values with scans of the ground as sensors, not in terms."""
-        values = copy.deepcopy(values)
+        values = copy.deepcopy(super().__todays_values__(values))
         for *path, params in _params_of(values):
             scan: Any = params.get("sensor_cfg")
             today: Any = self

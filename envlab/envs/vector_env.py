@@ -30,7 +30,7 @@ from envlab.envs.terrain import Terrain
 from envlab.envs.torch_actuators import torch_actuators
 from envlab.envs.variants import fields_of, give_variants
 from envlab.errors import ConfigurationError
-from envlab.sim.compiled import CompiledGraph, check_compiler_cache
+from envlab.sim.compiled import check_compiler_cache, compiled_graphs
 from envlab.sim.host import SMALL_BATCH, OneThread, as_on_a_gpu
 from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
@@ -259,8 +259,8 @@ class VectorEnv(BatchedEnv):
 
     def _find_device(self) -> torch.device:
         sim_cfg = self._simulation_cfg(self.cfg)
-        self._is_compiled = sim_cfg.compile
-        check_graph(self.cfg.graph, self._is_compiled, self.context.device)
+        self._is_compiled = self.cfg.graph == "compiled"
+        check_graph(self.cfg.graph, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
         self.sensor_cameras = set()
@@ -297,10 +297,7 @@ class VectorEnv(BatchedEnv):
         self._stepping = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
         if self._is_compiled:
             self.record_steps(
-                lambda: CompiledGraph,
-                asked="env.sim.compile=true",
-                instead="env.sim.compile=false",
-                is_required=True,
+                compiled_graphs(self.device), asked="env.graph=compiled", is_required=True
             )
         elif self.cfg.graph != "off" and self.device.type == "cuda":
             is_required = self.cfg.graph == "on"

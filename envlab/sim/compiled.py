@@ -1,11 +1,13 @@
 """A recorded step, compiled: a hundred small operations become a few loops over the batch.
 
 torch's operations are traced as they run, and repeated by TorchInductor's kernels on the same
-memory; see :mod:`envlab.sim.recording`. Compiled arithmetic rounds differently from torch's own.
+memory; see :mod:`envlab.sim.recording`. On a GPU these kernels are recorded as CUDA graphs.
+Compiled arithmetic rounds differently from torch's own.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +20,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from envlab.errors import ConfigurationError
+from envlab.sim.recording import Graph as Recorded
+from envlab.sim.recording import NewGraphs, cuda_graphs
 
 _as_strided, _copy = torch.ops.aten.as_strided.default, torch.ops.aten.copy_.default
 _nan_to_num, _ZEROS = torch.ops.aten.nan_to_num.default, (None, 0.0, 0.0)
@@ -35,15 +39,21 @@ class _Made(NamedTuple):
 class CompiledGraph(TorchDispatchMode):
     """The operations of torch while it is entered, as one compiled function of their memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, launches: Recorded | None = None) -> None:
+        """Trace from the next entry on.
+
+        Args:
+            launches: Records what the compiled function launches; None: Python calls it.
+        """
         super().__init__()
+        self._launches = launches
         self._graph = Graph()
         self._nodes = WeakTensorKeyDictionary()
         """Nodes of tensors in use, including those that a term keeps."""
         self._made: dict[int, _Made] = {}
         self._inputs: dict[int, tuple[Node, torch.Tensor]] = {}
         """Memory from outside, whole and flat; by its address, like :attr:`_made`."""
-        self._run: Callable[..., Any]
+        self._repeat: Callable[[], Any]
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
@@ -53,7 +63,7 @@ class CompiledGraph(TorchDispatchMode):
 
     def replay(self) -> None:
         """Repeat the operations."""
-        self._run(*self._memory)
+        self._repeat()
 
     def __torch_dispatch__(
         self,
@@ -144,7 +154,7 @@ class CompiledGraph(TorchDispatchMode):
             by_node[node] for node in self._graph.find_nodes(op="placeholder")
         ]
         if not self._memory:  # two calls follow one another
-            self._run = lambda: None
+            self._repeat = lambda: None
             return
         self._graph.output(())
         try:
@@ -153,13 +163,39 @@ class CompiledGraph(TorchDispatchMode):
 
             with _disable_current_modes():
                 # The memory never changes its layout, so it need not be checked.
-                self._run = _inductor.compile(module, self._memory, {"size_asserts": False})
+                run = _inductor.compile(module, self._memory, {"size_asserts": False})
         except Exception as error:  # whatever a compiler may raise
             line = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise RuntimeError(
                 f"torch cannot compile here: {line}; on a CPU it needs a C++ compiler, on a GPU "
                 "Triton"
             ) from error
+        self._repeat = functools.partial(run, *self._memory)
+        if self._launches is not None:
+            self._record(self._launches)
+
+    def _record(self, launches: Recorded) -> None:
+        """Record the launches, and leave memory as the traced operations did."""
+        with _disable_current_modes(), torch.no_grad():
+            kept = [memory.clone() for memory in self._memory]
+            self._repeat()  # kernels are loaded and tuned, which cannot be recorded
+            torch._foreach_copy_(self._memory, kept)
+            with launches:
+                self._repeat()
+            torch._foreach_copy_(self._memory, kept)
+        self._repeat = launches.replay
+
+
+def compiled_graphs(device: torch.device) -> NewGraphs:
+    """Return what makes compiled graphs on a device; on a GPU they are CUDA graphs too."""
+    if device.type != "cuda":
+        return lambda: CompiledGraph
+
+    def new_graphs() -> Callable[[], CompiledGraph]:
+        new_graph = cuda_graphs()
+        return lambda: CompiledGraph(new_graph())
+
+    return new_graphs
 
 
 def check_compiler_cache() -> None:
@@ -174,7 +210,7 @@ def check_compiler_cache() -> None:
         cache_dir()
     except OSError as error:
         raise ConfigurationError(
-            f"env.sim.compile=true needs a folder for what it compiles, which cannot be made: "
+            f"env.graph=compiled needs a folder for what it compiles, which cannot be made: "
             f"{error}. Set TORCHINDUCTOR_CACHE_DIR to one that can."
         ) from error
 

@@ -246,23 +246,16 @@ class Recording:
         )
 
 
-def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
+def check_graph(graph: str, device: torch.device) -> None:
     """Refuse graphs where they are not possible.
 
     Raises:
-        ConfigurationError: For ``env.graph=on`` without a GPU, or with ``env.sim.compile``.
+        ConfigurationError: For ``env.graph=on`` without a GPU.
     """
-    if graph != "on":
-        return
-    if device.type != "cuda":
+    if graph == "on" and device.type != "cuda":
         raise ConfigurationError(
             f"env.graph=on records the steps of a GPU, but the environments are on {device}. "
             "Choose a GPU with --device cuda:0, or set env.graph=auto."
-        )
-    if is_compiled:
-        raise ConfigurationError(
-            "env.graph=on and env.sim.compile=true exclude each other: a compiled step is one "
-            "kernel or few, which need no graph. Set one of them."
         )
 
 

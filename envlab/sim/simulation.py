@@ -76,9 +76,6 @@ class SimulationCfg(OptionsCfg):
     they always do."""
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs."""
-    compile: bool = False
-    """Whether torch's operations in an environment's step are compiled, see
-    :mod:`envlab.sim.compiled` (needs a C++ compiler, on a GPU Triton)."""
 
 
 class UndeclaredFieldError(ConfigurationError, AttributeError):

@@ -153,7 +153,8 @@ def parts_of(saved: Mapping[str, Any], world_size: int) -> list[dict[str, Any]]:
 
 OF_ANY_RUN = (
     *("env.seed", "env.scene.num_envs", "env.scene.skin", "env.num_workers", "env.graph"),
-    *("env.sim.backend", "env.sim.num_threads", "env.sim.graph", "env.sim.compile"),
+    *("env.sim.backend", "env.sim.num_threads", "env.sim.graph"),
+    "env.sim.compile",  # of files of before env.graph=compiled
     *("env.sim.deterministic", "env.houses.cache_dir"),
 )
 """Settings of the machine and the run, which leave the task as it is."""

@@ -46,11 +46,11 @@ for task in $throughput_tasks; do
         --device "$device" --num_envs $sizes --json "$folder/throughput-$task.json" env.sim.backend=mujoco_warp
 done
 for task in $recorded_tasks; do
-    for setting in "graph=$graph" sim.compile=true; do
-        name=${setting%=*}-$task
+    for setting in "$graph" compiled; do
+        name=graph-$setting-$task
         # shellcheck disable=SC2086
         step 120 "$name" "$python" "$scripts/benchmarks/throughput.py" --task "$task" --device "$device" \
-            "env.$setting" env.sim.backend=mujoco_warp --num_envs $sizes --json "$folder/$name.json"
+            "env.graph=$setting" env.sim.backend=mujoco_warp --num_envs $sizes --json "$folder/$name.json"
     done
 done
 for library in $libraries; do

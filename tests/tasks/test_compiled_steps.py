@@ -1,4 +1,4 @@
-"""Compiled steps, ``env.sim.compile=true``: they equal uncompiled ones, on each backend."""
+"""Compiled steps, ``env.graph=compiled``: they equal uncompiled ones, on each backend."""
 
 from __future__ import annotations
 
@@ -12,11 +12,21 @@ import torch
 from torch import _inductor  # private: torch's compiler is called so
 
 from envlab import registry
-from envlab.envs import DirectEnv, DirectEnvCfg, SceneCfg, SimulationCfg, VectorEnv, mdp
+from envlab.envs import (
+    DirectEnv,
+    DirectEnvCfg,
+    SceneCfg,
+    SimulationCfg,
+    VectorEnv,
+    mdp,
+    vector_env,
+)
 from envlab.envs.managers import CurriculumTermCfg
 from envlab.envs.terms import reward
 from envlab.errors import ConfigurationError, SimulationError
+from envlab.sim import compiled as compiler
 from envlab.sim import host
+from envlab.sim.recordable import RepeatedOperations
 from tests.envs.managers import test_curriculum
 from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, make_env, rank, terms
 from tests.tasks.rollouts import assert_equal, draw_actions, make_brief, record
@@ -58,7 +68,7 @@ def change_cfg(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
 def compiled(task: registry.Task, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) -> VectorEnv:
     monkeypatch.setattr(host, "HOST", {"cpu"})
     with monkeypatch.context() as patched:
-        change_cfg(patched, lambda cfg: setattr(cfg.sim, "compile", True))
+        change_cfg(patched, lambda cfg: setattr(cfg, "graph", "compiled"))
         return make_brief(task, **kwargs)
 
 
@@ -98,7 +108,7 @@ def test_a_missing_compiler_is_reported(task, monkeypatch):
 
     monkeypatch.setattr(_inductor, "compile", broken)
     env = compiled(task, monkeypatch)
-    words = r"cannot compile here: No working C\+\+ compiler.* Set env\.sim\.compile=false"
+    words = r"cannot compile here: No working C\+\+ compiler.* Set env\.graph=off"
     with pytest.raises(SimulationError, match=words):
         env.step(torch.zeros_like(env.actions))
 
@@ -119,6 +129,43 @@ def test_the_compilers_own_step_is_close(task, monkeypatch):
     found = record(compiled(task, monkeypatch, seed=5), actions)
     for name, values in expected.items():
         assert torch.allclose(found[name].float(), values.float(), atol=1e-4), name
+
+
+@pytest.fixture
+def cuda_graphs(monkeypatch: pytest.MonkeyPatch) -> list[RepeatedOperations]:
+    """Leave a GPU's graphs uncompiled, and return those that stand in for CUDA's, as made."""
+    made = []
+
+    def new_graph() -> RepeatedOperations:
+        made.append(RepeatedOperations())
+        return made[-1]
+
+    monkeypatch.setattr(_inductor, "compile", lambda module, *rest: module)
+    monkeypatch.setattr(compiler, "cuda_graphs", lambda: new_graph)
+    return made
+
+
+def test_a_gpu_records_what_is_launched_and_runs_it_once(cuda_graphs):
+    count = torch.zeros(3)
+    graph = compiler.compiled_graphs(torch.device("cuda"))()()
+    with torch.no_grad(), graph:
+        count.add_(1.0)
+        double = count * 2.0
+    for number in (1.0, 2.0, 3.0):
+        assert (count.tolist(), double.tolist()) == ([number] * 3, [2.0 * number] * 3)
+        graph.replay()
+    assert len(cuda_graphs) == 1
+
+
+@CARTPOLE
+def test_compiled_steps_that_a_gpu_records_equal_uncompiled_ones(task, cuda_graphs, monkeypatch):
+    plain = make_brief(task, seed=5)
+    actions = draw_actions(plain, 12)
+    expected = record(plain, actions)
+    graphs = compiler.compiled_graphs(torch.device("cuda"))
+    monkeypatch.setattr(vector_env, "compiled_graphs", lambda device: graphs)
+    assert_equal(record(compiled(task, monkeypatch, seed=5), actions), expected)
+    assert len(cuda_graphs) == 3  # before physics, after it, and after the reset
 
 
 class Pushed(DirectEnv):
@@ -188,9 +235,10 @@ class ViewsBits(Pushed):
 
 
 def direct(task: type[Pushed], *, is_compiled: bool) -> Pushed:
-    sim, scene = SimulationCfg(dt=DT, compile=is_compiled), SceneCfg(num_envs=4, model=MODEL)
+    sim, scene = SimulationCfg(dt=DT), SceneCfg(num_envs=4, model=MODEL)
     spaces = {"action_space": 1, "observation_space": 1}
-    cfg = DirectEnvCfg(sim=sim, scene=scene, episode_length_s=5 * DT, **spaces)
+    graph = "compiled" if is_compiled else "off"
+    cfg = DirectEnvCfg(sim=sim, scene=scene, graph=graph, episode_length_s=5 * DT, **spaces)
     return task(cfg, context=rank(0, 1), seed=3)
 
 
@@ -225,7 +273,7 @@ def test_trials_leave_no_trace(mode):
 
 @pytest.mark.usefixtures("uncompiled")
 def test_changes_of_a_curriculum_are_recorded_anew():
-    env, other = test_curriculum.staged(compile=True), test_curriculum.staged(compile=True)
+    env, other = (test_curriculum.staged(graph="compiled") for _ in range(2))
     assert test_curriculum.rewards_of(env, 3) == pytest.approx([1, 1, 3])
     other.set_state(env.state())
     for one in (env, other):
@@ -244,7 +292,7 @@ def test_a_step_that_cannot_be_repeated_is_named(mode):
     for kind, words in table.items():
         with pytest.raises(SimulationError, match=re.escape(words)) as error:
             rewards_of(direct(kind, is_compiled=True), mode)
-        assert "env.sim.compile=false" in str(error.value), kind
+        assert "env.graph=off" in str(error.value), kind
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -257,7 +305,7 @@ def test_curricula_find_the_rewards_of_their_step():
             means.append(float(env.reward_buf.mean()))
 
         env = make_env(
-            sim={"compile": is_compiled},
+            graph="compiled" if is_compiled else "off",
             curriculum=terms(note=CurriculumTermCfg(func=note)),
             rewards=terms(speed=reward(mdp.joint_vel_l1, 1.0)),
         )

@@ -39,12 +39,12 @@ def scaled(env, factor: float, kind: str = "plain") -> torch.Tensor:
     return value.square() if kind == "squared" else value
 
 
-def staged(stages=STAGES, **sim) -> ManagerEnv:
+def staged(stages=STAGES, **fields) -> ManagerEnv:
     """Return an environment whose reward is 1 per second, and then as the stages say."""
     params = {"reward_name": "scaled", "stages": stages}
     harder = CurriculumTermCfg(func=mdp.reward_curriculum, params=params)
     rewards = terms(scaled=reward(scaled, 1.0, factor=1.0))
-    return make_env(1, sim=sim, rewards=rewards, curriculum=terms(harder=harder))
+    return make_env(1, rewards=rewards, curriculum=terms(harder=harder), **fields)
 
 
 def rewards_of(env: ManagerEnv, steps: int) -> list[float]:
