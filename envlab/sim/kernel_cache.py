@@ -89,7 +89,7 @@ def _reported(folder: Path, doing: str) -> Iterator[None]:
     def report() -> None:
         while not is_done.wait(REPORT_EVERY_S):
             logger.info(
-                "%s: %d modules in %.0f s, into %s.",
+                "%s: modules so far: %d, after %.0f s, into %s.",
                 doing,
                 num_modules(folder) - before,
                 time.monotonic() - start,
