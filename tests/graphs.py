@@ -16,8 +16,11 @@ from envlab.sim.recording import Recording
 
 @contextlib.contextmanager
 def capturable_on_a_cpu() -> Iterator[None]:
-    """Let torch's optimizers keep all on a CPU's tensors, as they do on a GPU's."""
-    name, yes = "_get_capturable_supported_devices", lambda *_, **__: ["cpu"]
+    """Let torch's optimizers keep all on a CPU's tensors, as they do on a GPU's.
+
+    A GPU's stay as they are, for the tests that are marked ``gpu``.
+    """
+    name, yes = "_get_capturable_supported_devices", lambda *_, **__: ["cpu", "cuda"]
     adam, base = (sys.modules[f"torch.optim.{module}"] for module in ("adam", "optimizer"))
     with mock.patch.object(adam, name, yes), mock.patch.object(base, name, yes):
         yield

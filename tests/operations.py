@@ -87,7 +87,10 @@ class Reads(TorchFunctionMode):
 
 
 class _Waits(TorchDispatchMode):
-    """Sees operations whose results depend on values."""
+    """Sees operations whose results depend on values, and numbers that become tensors.
+
+    ``values[0, 1] = 3.0`` does the latter, and then copies from the host.
+    """
 
     def __init__(self, reads: Reads) -> None:
         super().__init__()
@@ -100,6 +103,7 @@ class _Waits(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        if reads_host(func, args):
-            self._reads.note(func._schema.name)  # private: torch has no other name for it
+        name = func._schema.name  # private: torch has no other name for it
+        if reads_host(func, args) or name == "aten::lift_fresh":
+            self._reads.note(name)
         return func(*args, **(kwargs or {}))

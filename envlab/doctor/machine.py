@@ -1,6 +1,7 @@
 """Resources of this machine: cores, memory, shared memory, disk, open files, and devices.
 
-Devices are GPUs, the device of each local process, and the renderer of videos.
+Devices are GPUs, the device of each local process, the renderer of videos, and the cache of the
+kernels that Warp compiles for GPUs.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import os
 import platform
 import re
 import resource
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from envlab.distributed.limits import cpu_quota, describe_size, memory_limit, memory_sizes
 from envlab.doctor.probe import Answer, Probe
 from envlab.doctor.report import Finding, check
+from envlab.sim.kernel_cache import kernel_cache, num_modules
 
 LEAST_MEMORY = 2 << 30
 """A rank of a small task takes about 0.5 GiB; two, and the system, should fit."""
@@ -164,7 +167,7 @@ def renderer_probe() -> Probe:
 
 
 def examine_devices(torch: Answer, renderer: Answer) -> tuple[list[Finding], dict[str, Any]]:
-    """Examine GPUs, the device map and the renderer.
+    """Examine GPUs, the device map, the renderer and the cache of Warp's kernels.
 
     Args:
         torch: Answer of the torch probe.
@@ -177,12 +180,14 @@ def examine_devices(torch: Answer, renderer: Answer) -> tuple[list[Finding], dic
         "gpus": torch.get("gpus", []),
         "devices": torch.get("devices", {}),
         "renderer": renderer.get("chosen"),
+        "kernel_cache": _kernel_cache_facts(),
     }
+    others = [_renderer(renderer), *_kernel_cache(facts)]
     if torch.problem is not None:
         text = f"cannot say which devices there are: {torch.problem}"
         advice = "python -c 'import torch' shows the whole message; reinstall torch"
-        return [Finding("torch", text, "problem", advice), _renderer(renderer)], facts
-    return [_gpus(facts), *_device_map(torch), _renderer(renderer)], facts
+        return [Finding("torch", text, "problem", advice), *others], facts
+    return [_gpus(facts), *_device_map(torch), *others], facts
 
 
 def driver_version() -> str | None:
@@ -250,6 +255,35 @@ def _renderer(renderer: Answer) -> Finding:
             "or libosmesa6; see docs/train.md",
         )
     return Finding("renderer", f"MUJOCO_GL={chosen} renders" + (f" ({problems})" * bool(problems)))
+
+
+def _kernel_cache_facts() -> dict[str, Any] | None:
+    """Return where Warp keeps kernels, and how many; None without Warp."""
+    try:
+        folder = kernel_cache()
+    except metadata.PackageNotFoundError:
+        return None
+    nearest = next(one for one in (folder, *folder.parents) if one.exists())
+    return {
+        "folder": str(folder),
+        "num_modules": num_modules(folder),
+        "is_writable": os.access(nearest, os.W_OK),
+    }
+
+
+def _kernel_cache(facts: dict[str, Any]) -> list[Finding]:
+    found = facts["kernel_cache"]
+    if found is None:
+        return []
+    folder, count = found["folder"], found["num_modules"]
+    if not found["is_writable"]:
+        text = f"{folder} cannot be written to, so each process compiles Warp's kernels anew"
+        advice = "set WARP_CACHE_PATH to a folder that can be, such as a volume"
+        return [Finding("kernel cache", text, "warning", advice)]
+    if count:
+        return [Finding("kernel cache", f"{folder}, {_counted(count, 'module')} of Warp's")]
+    text = f"{folder} is empty: a task's first run on a GPU compiles for a minute or two"
+    return [Finding("kernel cache", f"{text}; 'envlab warm --task ID' does it ahead", "note")]
 
 
 def _counted(count: int, noun: str, plural: str = "s") -> str:

@@ -80,7 +80,7 @@ class Watch(TorchDispatchMode):
     def see_read(self, name: str) -> None:
         """Note that an operation's result depends on values that the host reads."""
         if not self._is_between and self.obstacle is None:
-            self.obstacle = f"{_place()} reads a tensor's values ({name})"
+            self.obstacle = _reading(name)
 
     def admit(self, values: Any) -> None:
         """Let graphs read tensors made between them."""
@@ -123,7 +123,8 @@ class Watch(TorchDispatchMode):
             return None
         return (
             f"{_place()} does something else in each step ({func._schema.name}), such as with a "
-            "number that Python counts, or with another tensor"
+            "number that Python counts, or with another tensor: count in a tensor, in place, and "
+            "keep one tensor for each thing"
         )
 
     def _sign(self, value: Any) -> Any:
@@ -148,20 +149,23 @@ class Watch(TorchDispatchMode):
         if reads_host(func, args) or any(
             isinstance(leaf, bool | int | float) for leaf in tree_leaves(results)
         ):
-            return f"{_place()} reads a tensor's values ({func._schema.name})"
+            return _reading(func._schema.name)
         tensors = (*given.values(), *new.values())
         is_mixed = len({tensor.device.type for tensor in tensors}) > 1
         # Operations accept a number on the host, but copies of one are recorded as copies.
         is_number = not any(tensor.dim() for tensor in tensors if tensor.device.type == "cpu")
         is_copy = func._schema.name in ("aten::_to_copy", "aten::copy_")
         if (is_mixed and (is_copy or not is_number)) or func._schema.name == "aten::lift_fresh":
-            return f"{_place()} copies from or to the host ({func._schema.name})"
+            return (
+                f"{_place()} copies from or to the host ({func._schema.name}): make its tensors "
+                "once, on the device, and write numbers by fill_()"
+            )
         if not given.keys().isdisjoint(self._before) or not given.keys().isdisjoint(
             self._made_between
         ):
             return (
                 f"{_place()} reads a tensor that the step before or a curriculum made; what is "
-                "remembered must be written in place"
+                "remembered must be written in place: self.last.copy_(new), not self.last = new"
             )
         return None
 
@@ -239,6 +243,14 @@ def _by_storage(values: Any) -> dict[int, torch.Tensor]:
 
 def _is_sparse(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.layout is not torch.strided
+
+
+def _reading(name: str) -> str:
+    """Return how an operation, by name, depends on values that the host reads."""
+    return (
+        f"{_place()} reads a tensor's values ({name}): decide by torch.where or a mask's product, "
+        "not in Python"
+    )
 
 
 def _place() -> str:

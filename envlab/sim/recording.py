@@ -35,8 +35,6 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 _WARM_UP = 3
 """Steps that set up constants, kernels and the plan of a step's draws, which are made once."""
-_WATCHED = 2
-"""Steps after these that are checked for operations that cannot be recorded."""
 
 
 class Graph(Protocol):
@@ -103,7 +101,13 @@ _current: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 class Recording:
-    """Runs a function in every step: first directly, then by its graphs."""
+    """Runs a function in every step: first directly, then by its graphs.
+
+    Attributes:
+        num_watched: Steps after the first ones that are checked for what cannot be recorded.
+    """
+
+    num_watched = 2
 
     def __init__(
         self,
@@ -171,7 +175,7 @@ class Recording:
         self._steps += 1
         if self._obstacle is not None or self._steps <= _WARM_UP:
             return self._function()
-        is_watched = self._steps <= _WARM_UP + _WATCHED
+        is_watched = self._steps <= _WARM_UP + self.num_watched
         self._watch.start_step(keep_made=is_watched)
         with _made_current(self), self._watch:
             result = self._function() if is_watched else self._record()

@@ -19,10 +19,13 @@ more, see :mod:`envlab.sim.warp_fields`:
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -33,6 +36,7 @@ import warp as wp
 
 from envlab.sim._warp_pictures import WarpPictures
 from envlab.sim.cfg import Frames, PictureCfg
+from envlab.sim.kernel_cache import compiled_once
 from envlab.sim.recording import between_graphs, collection_suspended
 from envlab.sim.simulation import (
     Simulation,
@@ -115,7 +119,8 @@ class WarpSimulation(Simulation):
                 and not model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP
                 and not model.nmocap  # whose new poses would count a physics step late
             )
-            self._record(cfg.graph and self.can_record())
+            with compiled_once(Path(wp.config.kernel_cache_dir), self._kernels(cfg), str(device)):
+                self._record(cfg.graph and self.can_record())
         self.reset(torch.ones(num_envs, dtype=torch.bool, device=device))
         self.overflow()
         self._overflow_kinds.zero_()  # the model's own pose, in which recording began, is no task's
@@ -414,6 +419,15 @@ class WarpSimulation(Simulation):
         with self._scope():
             mjw.get_state(self._m, self._d, wp.from_torch(rows), _STATE)
         return rows
+
+    def _kernels(self, cfg: SimulationCfg) -> str:
+        """Return a name for the kernels, which follow from model, settings and kind of device."""
+        model = np.empty(mujoco.mj_sizeModel(self.model), np.uint8)
+        mujoco.mj_saveModel(self.model, None, model)
+        digest = hashlib.blake2b(model.tobytes(), digest_size=16)
+        arch = self._device.arch if self._device.is_cuda else "cpu"
+        digest.update(f"{cfg} {arch} {metadata.version('mujoco-warp')}".encode())
+        return digest.hexdigest()
 
     def _record(self, graph: bool) -> None:
         """Run each function once, which compiles its kernels, and capture it."""

@@ -166,15 +166,25 @@ class Probe:
         """
         actions = self._actions + self._actions
         with as_on_a_gpu():
-            direct, recorded = self._make(seed=1), self._make(seed=1)
-            assert isinstance(recorded, VectorEnv)
-            asked = "env.graph=on"
-            recorded.record_steps(lambda: RepeatedOperations, asked=asked, is_required=True)
+            found = self._recorded(actions)
+            direct = list(_follow(self._make(seed=1), actions))
             try:
-                found = list(_follow(recorded, actions))
-            except SimulationError as error:
-                raise Broken(str(error)) from None
-            _compare(list(_follow(direct, actions)), found, "recorded, the")
+                _compare(direct, found, "recorded, the")
+            except Broken:
+                self._recorded(actions, num_watched=len(actions))  # which may know the line
+                raise
+
+    def _recorded(self, actions: Sequence[Any], *, num_watched: int | None = None) -> list[Row]:
+        """Return what recorded steps do; ``num_watched`` of them are only checked."""
+        env = self._make(seed=1)
+        assert isinstance(env, VectorEnv)
+        recording = env.record_steps(lambda: RepeatedOperations, is_required=True)
+        if num_watched is not None:
+            recording.num_watched = num_watched
+        try:
+            return list(_follow(env, actions))
+        except SimulationError as error:
+            raise Broken(str(error)) from None
 
     # ----------------------------------------------------------------------------------------------
 

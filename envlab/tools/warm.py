@@ -40,8 +40,10 @@ def main(arguments: Sequence[str]) -> int:
     task = get_task(flags.task)
     if task.kind == "gymnasium":
         raise SimulationError(f"{task.id} has no kernels to compile. Train it as it is.")
-    from envlab.distributed.context import DistributedContext  # loads torch
+    from envlab.distributed.context import DistributedContext  # they load torch
+    from envlab.distributed.program import configure_logging
 
+    configure_logging()  # compilation tells its progress
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     device = DistributedContext.single(flags.device).device
     if flags.measure and task.kind not in ("manager", "direct"):

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Proves on two GPUs of this machine what one cannot: collectives, equal ranks, an exact resume, weak scaling.
+# Proves on two GPUs of this machine what one cannot: collectives, equal ranks, recorded updates, an exact
+# resume of runs with and without them, weak scaling.
 #   scripts/gpu/two.sh [--cpu] [FOLDER]
 # FOLDER (default: logs/two) gets report.md and the output of each step. --cpu walks the same steps at a small
 # size on two processes without GPUs, to see that nothing in them is broken before GPUs are paid for.
@@ -10,10 +11,12 @@ folder_from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
 graph=on device=cuda envs=4096 limit=1800 repeats=3 physics="env.sim.backend=mujoco_warp env.sim.deterministic=true"
-libraries="rsl_rl rl_games skrl fast_sac" tasks="Isaac-Cartpole-v0 Isaac-Velocity-Flat-Unitree-Go2-v0"
+libraries="rsl_rl rl_games skrl fast_sac" recorded="rsl_rl rl_games skrl"
+tasks="Isaac-Cartpole-v0 Isaac-Velocity-Flat-Unitree-Go2-v0"
 if [ "${1:-}" = --cpu ]; then
     shift
-    graph=auto device=cpu envs=16 repeats=1 physics='' libraries="rsl_rl fast_sac" tasks=Isaac-Cartpole-v0
+    graph=auto device=cpu envs=16 repeats=1 physics='' libraries="rsl_rl fast_sac" recorded=rsl_rl
+    tasks=Isaac-Cartpole-v0
 fi
 # shellcheck source=scripts/gpu/steps.sh
 . scripts/gpu/steps.sh "${1:-logs/two}"
@@ -32,20 +35,26 @@ step 120 doctor "${two[@]}" -m envlab.cli doctor --distributed
 for library in $libraries; do
     train 200 "trains-$library" "$library" --task Isaac-Cartpole-v0 --max_iterations 6
 done
-# An update recorded as a graph, whose gradients both GPUs reduce, and the same without. DDP is not recorded.
-train 150 recorded rsl_rl --task Isaac-Cartpole-v0 --max_iterations 6 --grad_sync library agent.graph=$graph
-train 150 unrecorded rsl_rl --task Isaac-Cartpole-v0 --max_iterations 6 agent.graph=off
+# Updates recorded as graphs, whose gradients both GPUs reduce, and the same without. DDP is not recorded.
+for library in $recorded; do
+    train 150 "recorded-$library" "$library" --task Isaac-Cartpole-v0 --max_iterations 6 --grad_sync library \
+        "agent.graph=$graph"
+done
+train 150 unrecorded rsl_rl --task Isaac-Cartpole-v0 --max_iterations 6 --grad_sync library agent.graph=off
 # Of a task without contacts: mujoco_warp does not order the rows of constraints.
-train 150 whole rsl_rl --task Isaac-Cartpole-v0 --max_iterations 8 --run_name whole
-train 150 half rsl_rl --task Isaac-Cartpole-v0 --max_iterations 4 --run_name half
-train 150 resumed rsl_rl --task Isaac-Cartpole-v0 --max_iterations 8 --run_name resumed --resume
-step 30 resumes-exactly "$python" - <<'PYTHON'
+for sync in library ddp; do
+    same=(--task Isaac-Cartpole-v0 --grad_sync "$sync" --run_name)
+    train 150 "whole-$sync" rsl_rl "${same[@]}" "whole-$sync" --max_iterations 8
+    train 150 "half-$sync" rsl_rl "${same[@]}" "half-$sync" --max_iterations 4
+    train 150 "resumed-$sync" rsl_rl "${same[@]}" "resumed-$sync" --max_iterations 8 --resume
+    step 30 "resumes-exactly-$sync" "$python" - "$sync" <<'PYTHON'
 import json
+import sys
 from pathlib import Path
 
 
 def losses(name: str) -> list[object]:
-    (path,) = Path("logs/rsl_rl/cartpole").glob(f"*_{name}/metrics.jsonl")
+    (path,) = Path("logs/rsl_rl/cartpole").glob(f"*_{name}-{sys.argv[1]}/metrics.jsonl")
     return [json.loads(line)["losses"] for line in path.open()]
 
 
@@ -53,11 +62,12 @@ whole, half, resumed = map(losses, ("whole", "half", "resumed"))
 print(f"{len(whole)} iterations, and {len(half)} and {len(resumed)}")
 assert resumed and whole == half + resumed, "a resumed run has other losses than the unbroken one"
 PYTHON
+done
 for task in $tasks; do
-    # shellcheck disable=SC2086
+    # Recorded on one GPU and on two, so that they differ in nothing else, and as fast as contacts allow.
     step 400 "scaling-$task" "$python" "$scripts/benchmarks/scaling.py" --task "$task" --processes 1,2 --mode weak \
         --num_envs "$envs" --repeats "$repeats" --folder "$folder/scaling-$task" --json "$folder/scaling-$task.json" \
-        -- --device "$device" $physics
+        -- --device "$device" --grad_sync library "agent.graph=$graph" ${physics:+env.sim.backend=mujoco_warp}
 done
 echo "$report"
 exit "$failed"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -245,6 +246,22 @@ def test_a_renderer_that_fails_is_a_warning_with_the_cure():
     (found,) = (finding for finding in findings if finding.name == "renderer")
     assert (found.state, "MUJOCO_GL=egl: no library" in found.text) == ("warning", True)
     assert "libegl1" in found.advice
+
+
+def test_the_cache_of_kernels_is_found_full_empty_or_closed(monkeypatch, tmp_path):
+    pytest.importorskip("warp")
+    monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
+
+    def found() -> Any:
+        findings, _ = examine_devices(Answer(facts=[{"devices": {}}]), Answer())
+        return next(finding for finding in findings if finding.name == "kernel cache")
+
+    folder = tmp_path / metadata.version("warp-lang")
+    assert (found().state, "envlab warm --task ID" in found().text) == ("note", True)
+    (folder / "wp_one").mkdir(parents=True)
+    assert (found().state, found().text) == ("ok", f"{folder}, 1 module of Warp's")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert (found().state, "WARP_CACHE_PATH" in found().advice) == ("warning", True)
 
 
 def test_a_host_name_that_misleads_other_nodes_is_reported():

@@ -46,7 +46,7 @@ def random_batch(seed: int) -> Batch:
 def learn(learner: FastSacLearner, seeds: range) -> None:
     torch.manual_seed(seeds.start)
     for seed in seeds:
-        learner.update(random_batch(seed))
+        learner.update(Batch(*(one.to(learner.half_width.device) for one in random_batch(seed))))
 
 
 def assert_equal(one: FastSacLearner, other: FastSacLearner) -> None:
@@ -129,6 +129,17 @@ def test_a_gpu_lets_the_host_wait_once_an_iteration():
         iterations.make()
     assert all(one.is_made for one in learner.recorded.recordings.values())
     assert iterations.make_without_waits() == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+def test_a_gpu_repeats_gradient_steps():
+    context = DistributedContext.single("cuda:0")
+    plain, ours = (make_learner(context, graph=graph) for graph in ("off", "on"))
+    for learner in (plain, ours):
+        learn(learner, range(30))
+    assert all(one.is_made for one in ours.recorded.recordings.values())
+    assert ours.take_losses() == pytest.approx(plain.take_losses(), rel=1e-3, abs=1e-3)
 
 
 def test_updates_are_recorded_where_they_can_be(caplog: pytest.LogCaptureFixture):

@@ -17,6 +17,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.recorded_update import RecordedUpdate, obstacle
 from envlab.sim.recordable import RepeatedOperations
+from envlab.sim.recording import cuda_graphs
 from tests.graphs import capturable_on_a_cpu
 from tests.operations import Operations
 
@@ -34,7 +35,11 @@ SETTINGS: dict[str, Any] = {"schedule": "adaptive", "entropy_coef": 0.01, "desir
 
 
 def algorithm(
-    task: str = "Cartpole", *, dtype: torch.dtype = torch.float32, **settings: Any
+    task: str = "Cartpole",
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
+    **settings: Any,
 ) -> DistributedPPO:
     """Return a PPO whose storage holds a rollout of noise."""
     policy, critic, actions, hidden = TASKS[task]
@@ -45,12 +50,14 @@ def algorithm(
     )
     groups = {"actor": ["policy"], "critic": ["critic"]}
     networks = [
-        MLPModel(example, groups, name, size, hidden, "elu", True, distribution).to(dtype)
+        MLPModel(example, groups, name, size, hidden, "elu", True, distribution).to(device, dtype)
         for name, size, distribution in (("actor", actions, GAUSSIAN), ("critic", 1, None))
     ]
-    storage = RolloutStorage("rl", NUM_ENVS, NUM_STEPS, example.to(dtype), [actions], "cpu")
+    example = example.to(dtype).to(device)
+    storage = RolloutStorage("rl", NUM_ENVS, NUM_STEPS, example, [actions], device)
     context = DistributedContext(num_threads=1)
-    alg = DistributedPPO(*networks, storage, context=context, **{**SETTINGS, **settings})
+    settings = {**SETTINGS, "device": device, **settings}
+    alg = DistributedPPO(*networks, storage, context=context, **settings)
     for name, values in vars(storage).items():
         if isinstance(values, torch.Tensor) and values.is_floating_point():
             setattr(storage, name, values.to(dtype))
@@ -65,13 +72,14 @@ def fill(alg: DistributedPPO, dtype: torch.dtype = torch.float32, seed: int = 1)
     shapes = {name: values.shape[1:] for name, values in alg.storage.observations[0].items()}
 
     def draw(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=draws, dtype=dtype)
+        return torch.randn(*shape, generator=draws, dtype=dtype).to(alg.device)
 
     with torch.inference_mode():
         for _ in range(NUM_STEPS):
             seen = TensorDict(
                 {name: draw(NUM_ENVS, *shape) for name, shape in shapes.items()},
                 batch_size=[NUM_ENVS],
+                device=alg.device,
             )
             alg.act(seen)
             alg.process_env_step(seen, draw(NUM_ENVS), draw(NUM_ENVS) > 2.0, {})
@@ -148,6 +156,35 @@ def test_each_setting_is_the_librarys(settings):
     assert unrecorded(ours)() == pytest.approx(expected, abs=1e-9)
     assert ours.learning_rate == pytest.approx(theirs.learning_rate, rel=1e-6)
     assert_near(theirs, ours, 1e-9)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "cuda:0",
+            marks=[
+                pytest.mark.gpu,
+                pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
+            ],
+        ),
+    ],
+)
+@pytest.mark.usefixtures("in_double")
+def test_graphs_repeat_the_librarys_update(device: str):
+    theirs, ours = (algorithm("Go2", dtype=torch.float64, device=device) for _ in range(2))
+    graphs = cuda_graphs if device == "cuda:0" else lambda: RepeatedOperations
+    update = RecordedUpdate(ours, graphs, is_required=True)
+    for seed in (3, 4, 5):
+        torch.manual_seed(seed)
+        expected = PPO.update(theirs)
+        torch.manual_seed(seed)
+        assert update() == pytest.approx(expected, abs=1e-9)
+        assert_near(theirs, ours, 1e-9)
+        for alg in (theirs, ours):
+            fill(alg, torch.float64, seed)
+    assert update.recording.is_made
 
 
 def test_graphs_repeat_its_bits_and_the_host_reads_once():

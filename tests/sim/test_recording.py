@@ -79,12 +79,12 @@ class Remembers:
 ONES = torch.ones(3)
 UNRECORDABLE = [
     (lambda: ONES * float(ONES.sum()), "reads a tensor's values (aten::_local_scalar_dense)"),
-    (lambda: ONES[ONES > 0.0], "reads a tensor's values (aten::index)"),
+    (lambda: ONES[ONES > 0.0], "reads a tensor's values (aten::index): decide by torch.where"),
     (lambda: torch.as_tensor(ONES.numpy()), "reads a tensor's values (numpy)"),
     (lambda: ONES * float(np.sum(np.asarray(ONES))), "reads a tensor's values (__array__)"),
     (lambda: ONES * ONES.tolist()[0], "reads a tensor's values (tolist)"),
     (lambda: torch.tensor([1.0, 2.0]), "copies from or to the host (aten::lift_fresh)"),
-    (lambda: ONES.to("meta"), "copies from or to the host (aten::_to_copy)"),
+    (lambda: ONES.to("meta"), "copies from or to the host (aten::_to_copy): make its tensors"),
     (Remembers().by_another_name, "must be written in place"),
     (Remembers().what_a_curriculum_made, "must be written in place"),
 ]

@@ -268,6 +268,8 @@ def test_dropped_simulation_is_freed_without_a_garbage_collection():
 
 def test_measured_room_for_contacts_is_proposed(monkeypatch, capsys):
     monkeypatch.setattr(warm, "NUM_STEPS", 3)
+    # Else the log of later tests in this process goes to standard error, past caplog.
+    monkeypatch.setattr("envlab.distributed.program.configure_logging", lambda: None)
     warm.main(["--task=Isaac-Ant-v0", "--measure", "--device=cpu"])
     output = capsys.readouterr().out
     used = re.findall(r"(\d+) contacts and (\d+) constraint rows in 3 steps", output)

@@ -10,7 +10,7 @@ import torch
 
 from envlab.envs import DirectMarlEnv
 from envlab.sim import host
-from tests.operations import Operations
+from tests.operations import Operations, Reads
 from tests.tasks.making import make
 
 MOST = {
@@ -51,7 +51,7 @@ def test_a_step_takes_few_operations_and_waits_for_none(name: str, monkeypatch: 
         actions = env.split_actions(actions)
     for _ in range(3):  # one-off work is done by then
         env.step(actions)
-    with Operations() as operations:
+    with Operations() as operations, Reads() as reads:
         env.step(actions)
     assert operations.count <= MOST[name]
-    assert operations.waits == []
+    assert reads.found == []
