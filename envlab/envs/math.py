@@ -342,6 +342,16 @@ def squared_difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.mse_loss(a, b, reduction="none")
 
 
+def scaled_square(values: torch.Tensor, scale: float) -> torch.Tensor:
+    """Return ``scale * values.square()`` by one operation."""
+    return torch.addcmul(_zero(values.device, values.dtype), values, values, value=scale)
+
+
+def gaussian(error: torch.Tensor, std: float) -> torch.Tensor:
+    """Return ``exp(-|error|^2 / std^2)`` of errors ``(n, k)``: ``(n,)``, 1 without an error."""
+    return torch.exp(scaled_square(error, -1.0 / std**2).sum(dim=1))
+
+
 def scale_transform(x: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:
     """Return values in units of their range: -1 at ``lower``, 1 at ``upper``; not clamped."""
     return 2.0 * (x - 0.5 * (lower + upper)) / (upper - lower)
