@@ -292,7 +292,8 @@ def feet_air_time_in_range(
     """
     time = sensor_cfg.current_air_time
     is_swinging = (time > threshold_min) & (time < threshold_max)
-    return is_swinging.sum(dim=1, dtype=torch.float32) * _is_commanded(env, command_name, command_threshold)
+    num_swinging = is_swinging.sum(dim=1, dtype=torch.float32)
+    return num_swinging * _is_commanded(env, command_name, command_threshold)
 
 
 def feet_clearance(
