@@ -250,14 +250,27 @@ def heading(quat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return cos / norm, sin / norm
 
 
-def turned_about_z(q: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+def turned_about_z(
+    q: torch.Tensor, angle: torch.Tensor, reverse: torch.Tensor | None = None
+) -> torch.Tensor:
     """Return orientations ``(..., 4)`` turned about the world's vertical by ``(...)``, in rad.
 
     It is the product with the turn's quaternion, whose x and y are 0.
+
+    Args:
+        q: The orientations.
+        angle: The turns.
+        reverse: :func:`reversed_about_z` of ``q``, where it is known.
     """
-    columns, signs = _turn_table(q.device)
     half = 0.5 * angle.unsqueeze(-1)
-    return half.cos() * q + half.sin() * (q.index_select(-1, columns) * signs)
+    reverse = reversed_about_z(q) if reverse is None else reverse
+    return half.cos() * q + half.sin() * reverse
+
+
+def reversed_about_z(q: torch.Tensor) -> torch.Tensor:
+    """Return orientations ``(..., 4)`` turned about the world's vertical by half a turn."""
+    columns, signs = _turn_table(q.device)
+    return q.index_select(-1, columns) * signs
 
 
 def quat_from_euler_xyz(roll: torch.Tensor, pitch: torch.Tensor, yaw: torch.Tensor) -> torch.Tensor:

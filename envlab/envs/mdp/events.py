@@ -16,6 +16,7 @@ from envlab.envs.math import (
     quat_from_angles,
     quat_mul,
     random_orientation,
+    reversed_about_z,
     turned_about_z,
 )
 from envlab.envs.mdp.model_field import LEAST_MASS_KG, Distribution, Operation, combine, draw
@@ -140,7 +141,10 @@ def place_root(
         turn = quat_from_angles(drawn[:, 3:6])
         quat = quat_mul(turn, quat.expand(len(drawn), 4))
     elif _any(ranges[5:6]):
-        quat = turned_about_z(quat, drawn[:, 5])
+        key = ("reversed", asset_cfg.root_body)
+        if key not in env.constants:
+            env.constants[key] = reversed_about_z(quat)
+        quat = turned_about_z(quat, drawn[:, 5], env.constants[key])
     if _any(ranges[3:6]):
         env.reset_qpos[:, asset_cfg.root_quat] = quat
     if _any(ranges[6:]):
