@@ -12,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from envlab.sim.recordable import reads_host
 
-
 _JOINS = {"aten::cat", "aten::stack"}
 
 
