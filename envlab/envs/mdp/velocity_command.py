@@ -92,12 +92,13 @@ class VelocityCommand(CommandTerm):
         self.command = torch.zeros(env.num_envs, 3, device=env.device)
         self._errors = self.make_metrics("error_vel_xy", "error_vel_yaw")
         self._errors_now = torch.zeros_like(self._errors)
-        self._max_steps = cfg.resampling_time_range[1] / env.step_dt
+        # Of a step in the time between two draws, which is a step at least.
+        self._share = 1.0 / max(1.0, cfg.resampling_time_range[1] / env.step_dt)
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
     def measure(self, ended: torch.Tensor) -> None:
         errors = velocity_errors(self.env, self.command, self._robot)
-        self._errors.add_(errors, alpha=1.0 / self._max_steps)
+        self._errors.add_(errors, alpha=self._share)
 
     def tracking_errors(self, reference: torch.Tensor) -> torch.Tensor:
         return _velocity_errors(self.env, reference, self._robot, self._errors_now)
