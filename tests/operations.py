@@ -12,6 +12,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from envlab.sim.recordable import reads_host
 
+_JOINS = {"aten::cat", "aten::stack"}
+
+
+def _joined(tensors: Sequence[torch.Tensor], kwargs: Mapping[str, Any] | None) -> list[Any]:
+    """Return what is joined, with the tensor that it is written to, if any."""
+    return [*tensors, *([kwargs["out"]] if kwargs and "out" in kwargs else [])]
+
 
 class Operations(TorchDispatchMode):
     """Counts operations while it is entered, except views, which move no data."""
@@ -30,7 +37,10 @@ class Operations(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         name = func._schema.name  # private: torch has no other name for it
-        self.count += not func.is_view and name != "aten::detach"
+        if name in _JOINS and len({tensor.dtype for tensor in _joined(args[0], kwargs)}) > 1:
+            self.count += len(args[0])  # a GPU copies each alone if their types differ
+        else:
+            self.count += not func.is_view and name != "aten::detach"
         if reads_host(func, args):
             self.waits.append(name)
         return func(*args, **(kwargs or {}))

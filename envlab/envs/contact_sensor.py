@@ -115,8 +115,6 @@ class ContactSensor(SensorTerm):
             ``(num_envs, num_bodies, 3)``.
         force_norms: The largest magnitude in the physics steps of the history,
             ``(num_envs, num_bodies)``.
-        in_contact: Whether this force is above the threshold, bool.
-        first_contact: Whether the contact began in this control step, bool.
         current_air_time: Time since the body left the ground, in s; 0 while it touches.
         last_air_time: Time in the air before the last touch, in s.
         current_contact_time: Time since the body touched down, in s; 0 in the air.
@@ -155,8 +153,7 @@ class ContactSensor(SensorTerm):
         self._current, self._last = self._memory[:2], self._memory[2:4]
         self.force_norms = self._memory[4]
         self._history = self._memory[5:].transpose(0, 1)
-        self._contacts = torch.zeros(2, *shape, dtype=torch.bool, device=env.device)
-        self.in_contact, self.first_contact = self._contacts.unbind()
+        self._once, self._num_changes = env.once, 0
         self.current_air_time, self.current_contact_time = self._current.unbind()
         self.last_air_time, self.last_contact_time = self._last.unbind()
 
@@ -165,14 +162,14 @@ class ContactSensor(SensorTerm):
         norms = torch.linalg.vector_norm(forces, dim=3)
         self.net_forces_w.copy_(forces[:, -1])
         num_steps, num_kept = norms.shape[1], self._history.shape[1]
-        latest = norms if num_steps >= num_kept else torch.cat((self._history, norms), dim=1)
-        self._history.copy_(latest[:, -num_kept:])
-        torch.amax(self._history, dim=1, out=self.force_norms)
-        torch.gt(self.force_norms, self._threshold, out=self.in_contact)
-        physics_dt = dt / num_steps
-        self._count(norms > self._threshold, physics_dt)
-        contact = self.current_contact_time
-        torch.logical_and(contact > 0.0, contact < dt + self._rounding, out=self.first_contact)
+        if num_steps >= num_kept:  # earlier steps do not count
+            latest = norms[:, -num_kept:]
+        else:
+            latest = torch.cat((self._history, norms), dim=1)[:, -num_kept:]
+            self._history.copy_(latest)
+        torch.amax(latest, dim=1, out=self.force_norms)
+        self._count(norms > self._threshold, dt / num_steps)
+        self._num_changes += 1
 
     def _forces(self) -> torch.Tensor:
         """Return the forces in each physics step, ``(num_envs, num_steps, num_bodies, 3)``."""
@@ -184,11 +181,29 @@ class ContactSensor(SensorTerm):
         self._latest.copy_(latest[:, : self._latest.shape[1]])
         return self._columns.forces(contacts).sum(dim=3)
 
+    @property
+    def in_contact(self) -> torch.Tensor:
+        """Whether the largest force is above the threshold, bool ``(num_envs, num_bodies)``."""
+        found: torch.Tensor = self._once(
+            (self, "in_contact"), lambda: self.force_norms > self._threshold, self._num_changes
+        )
+        return found
+
+    @property
+    def first_contact(self) -> torch.Tensor:
+        """Whether the contact began in this control step, bool ``(num_envs, num_bodies)``."""
+        found: torch.Tensor = self._once(
+            (self, "first_contact"),
+            lambda: self.compute_first_contact(self._step_dt),
+            self._num_changes,
+        )
+        return found
+
     def compute_first_contact(self, dt: float, abs_tol: float | None = None) -> torch.Tensor:
         """Return which bodies touched down within the last ``dt`` seconds, and touch still.
 
         Args:
-            dt: In s; :attr:`first_contact` is that of a control step.
+            dt: In s; a control step's for :attr:`first_contact`.
             abs_tol: Room for rounding, in s; None: half a physics step.
 
         Returns:
@@ -209,7 +224,8 @@ class ContactSensor(SensorTerm):
         return self.compute_first_air(self._step_dt)
 
     def _began(self, time: torch.Tensor, dt: float, abs_tol: float | None) -> torch.Tensor:
-        return (time > 0.0) & (time < dt + (self._rounding if abs_tol is None else abs_tol))
+        # A time is never negative, and counts as true where it is not 0.
+        return torch.logical_and(time, time < dt + (self._rounding if abs_tol is None else abs_tol))
 
     def contacts(self, name: str) -> torch.Tensor:
         """Return one of the sensor's ``fields`` in the last physics step, zero without a contact.
@@ -292,7 +308,7 @@ class ContactSensor(SensorTerm):
 
     def reset(self, mask: torch.Tensor) -> None:
         clear(self.net_forces_w, mask)
-        clear(self._contacts.transpose(0, 1), mask)
+        self._num_changes += 1
         clear(self._memory.transpose(0, 1), mask)
         if self._latest is not None:
             clear(self._latest, mask)

@@ -37,6 +37,7 @@ from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.masks import masked_means
 from envlab.envs.modifiers import Mode
 from envlab.envs.vector_env import VectorEnv
+from envlab.sim.host import on_host
 from envlab.sim.simulation import SimulationCfg
 from envlab.state import State
 
@@ -153,6 +154,7 @@ class ManagerEnv(VectorEnv):
         if self.cfg.recorders is not None:
             self.recorder_manager = RecorderManager(self.cfg.recorders, self)
         self._log_scales: torch.Tensor | None = None
+        self._log_table: torch.Tensor | None = None
         self._dt = self.step_dt
 
     def at_next_step(self, change: Callable[[], None]) -> None:
@@ -242,8 +244,26 @@ class ManagerEnv(VectorEnv):
         if self._log_scales is None:
             seconds = [self.cfg.episode_length_s] * len(rewards)
             self._log_scales = torch.tensor([*seconds, *[1.0] * len(others)], device=self.device)
-        means = masked_means(list(values.values()), mask, count, self._log_scales)
+        rows: Any = list(values.values())
+        if not on_host(self.device):
+            rows = self._joined(rows)
+        means = masked_means(rows, mask, count, self._log_scales)
         return dict(zip(values, means, strict=True))
+
+    def _joined(self, rows: list[torch.Tensor]) -> torch.Tensor:
+        """Return rows of several types as one float32 matrix, by one kernel for each type.
+
+        On a GPU, torch.stack launches one for each row if their types differ.
+        """
+        if self._log_table is None:
+            self._log_table = torch.zeros(len(rows), self.num_envs, device=self.device)
+        for kind in dict.fromkeys(row.dtype for row in rows):
+            of_kind = [index for index, row in enumerate(rows) if row.dtype == kind]
+            torch._foreach_copy_(
+                [self._log_table[index] for index in of_kind],
+                [rows[index].contiguous() for index in of_kind],
+            )
+        return self._log_table
 
     def _before_resets(self, mask: torch.Tensor) -> None:
         self.command_manager.measure(mask)

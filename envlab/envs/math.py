@@ -250,14 +250,27 @@ def heading(quat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return cos / norm, sin / norm
 
 
-def turned_about_z(q: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+def turned_about_z(
+    q: torch.Tensor, angle: torch.Tensor, reverse: torch.Tensor | None = None
+) -> torch.Tensor:
     """Return orientations ``(..., 4)`` turned about the world's vertical by ``(...)``, in rad.
 
     It is the product with the turn's quaternion, whose x and y are 0.
+
+    Args:
+        q: The orientations.
+        angle: The turns.
+        reverse: :func:`reversed_about_z` of ``q``, where it is known.
     """
-    columns, signs = _turn_table(q.device)
     half = 0.5 * angle.unsqueeze(-1)
-    return half.cos() * q + half.sin() * (q.index_select(-1, columns) * signs)
+    reverse = reversed_about_z(q) if reverse is None else reverse
+    return half.cos() * q + half.sin() * reverse
+
+
+def reversed_about_z(q: torch.Tensor) -> torch.Tensor:
+    """Return orientations ``(..., 4)`` turned about the world's vertical by half a turn."""
+    columns, signs = _turn_table(q.device)
+    return q.index_select(-1, columns) * signs
 
 
 def quat_from_euler_xyz(roll: torch.Tensor, pitch: torch.Tensor, yaw: torch.Tensor) -> torch.Tensor:
@@ -340,6 +353,16 @@ def random_orientation(unit: torch.Tensor) -> torch.Tensor:
 def squared_difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return ``(a - b).square()`` by one operation, with the same rounding."""
     return torch.nn.functional.mse_loss(a, b, reduction="none")
+
+
+def scaled_square(values: torch.Tensor, scale: float) -> torch.Tensor:
+    """Return ``scale * values.square()`` by one operation."""
+    return torch.addcmul(_zero(values.device, values.dtype), values, values, value=scale)
+
+
+def gaussian(error: torch.Tensor, std: float) -> torch.Tensor:
+    """Return ``exp(-|error|^2 / std^2)`` of errors ``(n, k)``: ``(n,)``, 1 without an error."""
+    return torch.exp(scaled_square(error, -1.0 / std**2).sum(dim=1))
 
 
 def scale_transform(x: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> torch.Tensor:

@@ -75,11 +75,10 @@ class NanGuard:
         """Replace non-finite observations by 0; their environments are reset at the next step."""
         found = self._replace(observations)
         if found:  # in place, because a graph refers to these tensors
-            torch.any(found[0], dim=1, out=self._bad_obs)
+            bad = found[0] if len(found) == 1 else torch.cat(found, dim=1)
+            torch.any(bad, dim=1, out=self._bad_obs)
         elif self._has_bad_obs:
             self._bad_obs.zero_()
-        for bad in found[1:]:
-            self._bad_obs |= bad.any(dim=1)
         self._has_bad_obs = bool(found)
 
     def _replace(self, observations: dict[str, Any]) -> list[torch.Tensor]:

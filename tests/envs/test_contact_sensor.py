@@ -95,3 +95,25 @@ def test_bodies_and_models_without_contact_sensors_are_refused():
             "no MuJoCo sensor for it": lambda: sliders.make_env(sensors=sensors),
         }
     )
+
+
+def test_forces_of_the_history_count_from_step_to_step_until_a_reset():
+    env = make_env(2, decimation=1)
+    sensor, substeps = sensor_of(env), env.sim.substeps.sensordata
+    sensor.reset(torch.ones(2, dtype=torch.bool))
+    assert not sensor.in_contact.any()
+    for force, touches, begins in ((9.0, True, True), (0.0, True, False), (0.0, True, False)):
+        substeps.fill_(force)
+        sensor.update(DT)
+        assert (sensor.in_contact == touches).all()
+        assert (sensor.first_contact == begins).all()
+    substeps.zero_()
+    sensor.update(DT)  # the fourth step since the force
+    assert not sensor.in_contact.any()
+    substeps.fill_(9.0)
+    sensor.update(DT)
+    assert sensor.in_contact.all()
+    assert sensor.first_contact.all()
+    sensor.reset(torch.tensor([True, False]))
+    assert sensor.in_contact.tolist() == [[False] * 2, [True] * 2]
+    assert sensor.first_contact.tolist() == [[False] * 2, [True] * 2]

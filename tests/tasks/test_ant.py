@@ -9,7 +9,7 @@ import torch
 
 from envlab import registry
 from envlab.errors import ConfigurationError
-from envlab_tasks.classic.locomotion.geometry import progress
+from envlab_tasks.classic.locomotion.geometry import progress, to_target
 from tests.tasks.running import STEP_S, act, make, observed, place, reward
 
 MANAGER, DIRECT = "Isaac-Ant-v0", "Isaac-Ant-Direct-v0"
@@ -89,7 +89,8 @@ def test_a_fall_ends_the_episode(task_id):
 def test_progress_keeps_its_digits_far_from_the_target():
     def of(last: float, now: float) -> float:
         places = torch.tensor([[[last, 0.0, 0.5]], [[now, 0.0, 0.6]]])
-        return progress(places[0], places[1], (1000.0, 0.0, 0.0)).item()
+        way = to_target(places[1], (1000.0, 0.0, 0.0))
+        return progress(places[0], places[1], way, way.norm(dim=1)).item()
 
     assert of(-0.1, -0.1 + 2.0**-14) == pytest.approx(2.0**-14, rel=1e-3)
     assert of(900.0, 1010.0) == pytest.approx(90.0)

@@ -14,19 +14,19 @@ from tests.operations import Operations, Reads
 from tests.tasks.making import make
 
 MOST = {
-    "Isaac-Cartpole-v0": 72,
-    "Isaac-Ant-v0": 128,
-    "Isaac-Velocity-Flat-Unitree-Go2-v0": 165,
-    "Isaac-Velocity-Rough-Unitree-Go2-v0": 323,
-    "Mjlab-Velocity-Flat-Unitree-Go1": 243,
-    "Mjlab-Velocity-Flat-Unitree-G1": 251,
-    "Mjlab-Tracking-Flat-Unitree-G1": 299,
-    "Isaac-Repose-Cube-Allegro-v0": 265,
+    "Isaac-Cartpole-v0": 73,
+    "Isaac-Ant-v0": 123,
+    "Isaac-Velocity-Flat-Unitree-Go2-v0": 150,
+    "Isaac-Velocity-Rough-Unitree-Go2-v0": 309,
+    "Mjlab-Velocity-Flat-Unitree-Go1": 229,
+    "Mjlab-Velocity-Flat-Unitree-G1": 236,
+    "Mjlab-Tracking-Flat-Unitree-G1": 300,
+    "Isaac-Repose-Cube-Allegro-v0": 263,
     "Isaac-Repose-Cube-Allegro-Direct-v0": 212,
     "Isaac-Repose-Cube-Shadow-Direct-v0": 213,
-    "Isaac-Shadow-Hand-Over-Direct-v0": 277,
+    "Isaac-Shadow-Hand-Over-Direct-v0": 274,
     "Isaac-Franka-Cabinet-Direct-v0": 177,
-    "Isaac-Reach-UR10-v0": 202,
+    "Isaac-Reach-UR10-v0": 203,
 }
 
 

@@ -23,7 +23,7 @@ _COMMAND_MIN = 0.1
 
 def illegal_contact(env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies) -> torch.Tensor:
     """Return whether the force on any of the bodies is above ``threshold``, in N."""
-    return (sensor_cfg.force_norms > threshold).any(dim=1)
+    return _any(sensor_cfg.force_norms > threshold)
 
 
 def self_collision_cost(
@@ -125,7 +125,12 @@ def _collides(env: ManagerEnv, force_threshold: float, sensors: SceneEntity) -> 
     """Return whether a sensor's force exceeds the threshold, by physics step, ``(num_envs, n)``."""
     forces = columns(env.sim.substeps.sensordata.movedim(1, 2), sensors.sensor_ids)
     norms = torch.linalg.vector_norm(forces.unflatten(1, (-1, 3)), dim=2)
-    return (norms > force_threshold).any(dim=1)
+    return _any(norms > force_threshold)
+
+
+def _any(values: torch.Tensor) -> torch.Tensor:
+    """Return whether any of ``(num_envs, k, ...)`` is true; for ``k = 1``, a view."""
+    return values.squeeze(1) if values.shape[1] == 1 else values.any(dim=1)
 
 
 def _is_to_move(env: ManagerEnv, command_name: str) -> torch.Tensor:

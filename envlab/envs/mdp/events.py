@@ -16,6 +16,7 @@ from envlab.envs.math import (
     quat_from_angles,
     quat_mul,
     random_orientation,
+    reversed_about_z,
     turned_about_z,
 )
 from envlab.envs.mdp.model_field import LEAST_MASS_KG, Distribution, Operation, combine, draw
@@ -49,10 +50,13 @@ def reset_joints_by_offset(
     num = len(asset_cfg.joint_names)
     drawn = stream.ranges([position_range] * num + [velocity_range] * num, mask)
     offsets, velocities = drawn.split(num, dim=1)
-    positions = columns(env.default_qpos, asset_cfg.qpos_ids) + offsets
+    positions = columns(env.default_qpos_rows, asset_cfg.qpos_ids)
+    if _any([position_range]):
+        positions = positions + offsets
     # Staged values outside the mask are never read, so the mask need not be applied here.
     _set_positions(env, positions, soft_limit_factor, asset_cfg)
-    _set_columns(env.reset_qvel, asset_cfg.qvel_ids, velocities)
+    if _any([velocity_range]):  # else they have been staged already: the default ones, at rest
+        _set_columns(env.reset_qvel, asset_cfg.qvel_ids, velocities)
 
 
 def reset_joints_by_scale(
@@ -102,7 +106,7 @@ def reset_root_state_uniform(
     if asset_cfg.mocap_id is not None:
         _place_mocap(env, mask, drawn, asset_cfg.mocap_id)
         return
-    place_root(env, env.env_origins, ranges, drawn, asset_cfg)
+    place_root(env, None if env.terrain is None else env.env_origins, ranges, drawn, asset_cfg)
 
 
 def _place_mocap(env: ManagerEnv, mask: torch.Tensor, drawn: torch.Tensor, row: int) -> None:
@@ -115,7 +119,7 @@ def _place_mocap(env: ManagerEnv, mask: torch.Tensor, drawn: torch.Tensor, row: 
 
 def place_root(
     env: ManagerEnv,
-    origins: torch.Tensor,
+    origins: torch.Tensor | None,
     ranges: Sequence[tuple[float, float]],
     drawn: torch.Tensor,
     asset_cfg: SceneEntity,
@@ -124,19 +128,23 @@ def place_root(
 
     Args:
         env: The environment.
-        origins: In m, ``(num_envs, 3)``.
+        origins: In m, ``(num_envs, 3)``; None: zero.
         ranges: Bounds of the twelve draws: :func:`six_ranges` of the pose and of the velocity.
         drawn: The draws, ``(num_envs, 12)``.
         asset_cfg: The entity.
     """
-    env.reset_qpos[:, asset_cfg.root_pos].add_(origins + drawn[:, :3])
+    offsets = drawn[:, :3] if origins is None else origins + drawn[:, :3]
+    env.reset_qpos[:, asset_cfg.root_pos].add_(offsets)
     quat = env.default_qpos[:, asset_cfg.root_quat]
     # What is not drawn has been staged already: the default orientation, at rest.
     if _any(ranges[3:5]):
         turn = quat_from_angles(drawn[:, 3:6])
         quat = quat_mul(turn, quat.expand(len(drawn), 4))
     elif _any(ranges[5:6]):
-        quat = turned_about_z(quat, drawn[:, 5])
+        key = ("reversed", asset_cfg.root_body)
+        if key not in env.constants:
+            env.constants[key] = reversed_about_z(quat)
+        quat = turned_about_z(quat, drawn[:, 5], env.constants[key])
     if _any(ranges[3:6]):
         env.reset_qpos[:, asset_cfg.root_quat] = quat
     if _any(ranges[6:]):

@@ -18,7 +18,7 @@ from envlab.envs.contact_sensor import ContactBodies
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values, resolve_entity
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
-from envlab.envs.math import gravity_in_body, quat_apply_inverse
+from envlab.envs.math import gaussian, gravity_in_body, quat_apply_inverse, scaled_square
 from envlab.envs.mdp.observations import joint_pos_rel
 from envlab.envs.mdp.perception import ground_normal
 from envlab.envs.mdp.root import base_ang_vel, base_origin_vel
@@ -203,8 +203,7 @@ def _tracking(
     if key not in env.constants:
         env.constants[key] = torch.tensor(commanded, device=env.device)
     command = env.command_manager.get_command(command_name)
-    error = torch.addcmul(velocity, command, env.constants[key], value=-1.0)
-    return torch.exp(error.square().sum(dim=1) / -(std**2))
+    return gaussian(torch.addcmul(velocity, command, env.constants[key], value=-1.0), std)
 
 
 def upright(
@@ -226,7 +225,7 @@ def upright(
         up = gravity_in_body(quat)
     else:
         up = quat_apply_inverse(quat, ground_normal(env, sensor_cfg))
-    return torch.exp(up[:, :2].square().sum(dim=1) / -(std**2))
+    return gaussian(up[:, :2], std)
 
 
 def variable_posture(
@@ -292,8 +291,9 @@ def feet_air_time_in_range(
     mjlab 1.6.0's ``feet_air_time``.
     """
     time = sensor_cfg.current_air_time
-    swinging = ((time > threshold_min) & (time < threshold_max)).sum(dim=1)
-    return swinging * _is_commanded(env, command_name, command_threshold)
+    is_swinging = (time > threshold_min) & (time < threshold_max)
+    num_swinging = is_swinging.sum(dim=1, dtype=torch.float32)
+    return num_swinging * _is_commanded(env, command_name, command_threshold)
 
 
 def feet_clearance(
@@ -323,7 +323,7 @@ def feet_swing_height(
 
     Zero where the commanded speed plus turning is at most ``command_threshold``.
     """
-    error = (feet_cfg.landing_heights / target_height - 1.0).square()
+    error = scaled_square(feet_cfg.landing_heights - target_height, 1.0 / target_height**2)
     cost = (error * sensor_cfg.first_contact).sum(dim=1)
     return cost * _is_commanded(env, command_name, command_threshold)
 

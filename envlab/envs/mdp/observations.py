@@ -56,13 +56,11 @@ def joint_pos_limit_normalized(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT)
     key = ("joint_centres", *asset_cfg.joint_names)
     if key not in env.constants:
         low, high = joint_limits(env, asset_cfg)
-        env.constants[key] = torch.stack((-(low + high), high - low))
-    centres, ranges = env.constants[key]
+        env.constants[key] = torch.stack((-(low + high) / (high - low), 2.0 / (high - low)))
+    offsets, scales = env.constants[key]
     found: torch.Tensor = env.once(
         key,
-        lambda: (
-            torch.add(centres, columns(env.sim.data.qpos, asset_cfg.qpos_ids), alpha=2.0) / ranges
-        ),
+        lambda: torch.addcmul(offsets, columns(env.sim.data.qpos, asset_cfg.qpos_ids), scales),
     )
     return found
 

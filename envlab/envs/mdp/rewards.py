@@ -17,9 +17,16 @@ import torch
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.managers.function_term import FunctionTermCfg, ManagerTermBase
 from envlab.envs.masks import clear
-from envlab.envs.math import quat_apply_inverse, squared_difference, yaw_quat
+from envlab.envs.math import (
+    gaussian,
+    quat_apply_inverse,
+    scaled_square,
+    squared_difference,
+    yaw_quat,
+)
 from envlab.envs.mdp.observations import body_accelerations
 from envlab.envs.mdp.root import base_lin_vel, projected_gravity, root_ang_vel_w, root_lin_vel_w
+from envlab.envs.mdp.velocity_command import velocity_errors
 from envlab.envs.ray_caster import RayCaster
 from envlab.errors import ConfigurationError
 from envlab.state import State
@@ -179,7 +186,8 @@ def track_lin_vel_xy_exp(
     env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the horizontal velocity in the root's frame."""
-    return _kernel_xy(env, std, command_name, base_lin_vel(env, asset_cfg))
+    moving, _ = velocity_errors(env, env.command_manager.get_command(command_name), asset_cfg)
+    return torch.exp(scaled_square(moving, -1.0 / std**2))
 
 
 def track_lin_vel_xy_yaw_frame_exp(
@@ -188,16 +196,16 @@ def track_lin_vel_xy_yaw_frame_exp(
     """Return ``exp(-error^2 / std^2)`` of the velocity along the ground, in the root's heading."""
     heading = yaw_quat(env.sim.data.qpos[:, asset_cfg.root_quat])
     velocity = quat_apply_inverse(heading, root_lin_vel_w(env, asset_cfg))
-    return _kernel_xy(env, std, command_name, velocity)
+    command = env.command_manager.get_command(command_name)
+    return gaussian(command[:, :2] - velocity[:, :2], std)
 
 
 def track_ang_vel_z_exp(
     env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the turning velocity about the root's own axis."""
-    turning = env.sim.data.qvel[:, asset_cfg.root_ang_vel][:, 2]
-    command = env.command_manager.get_command(command_name)
-    return torch.exp(squared_difference(command[:, 2], turning) / -(std**2))
+    _, turning = velocity_errors(env, env.command_manager.get_command(command_name), asset_cfg)
+    return torch.exp(scaled_square(turning, -1.0 / std**2))
 
 
 def track_ang_vel_z_world_exp(
@@ -206,7 +214,7 @@ def track_ang_vel_z_world_exp(
     """Return ``exp(-error^2 / std^2)`` of the turning velocity about the vertical."""
     turning = root_ang_vel_w(env, asset_cfg)[:, 2]
     command = env.command_manager.get_command(command_name)
-    return torch.exp(squared_difference(command[:, 2], turning) / -(std**2))
+    return torch.exp(scaled_square(command[:, 2] - turning, -1.0 / std**2))
 
 
 def lin_vel_z_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
@@ -229,12 +237,3 @@ def bad_orientation(
 ) -> torch.Tensor:
     """Return whether the root is tilted by more than ``limit_angle``, in rad: a termination."""
     return projected_gravity(env, asset_cfg)[:, 2] > -math.cos(limit_angle)
-
-
-def _kernel_xy(
-    env: ManagerEnv, std: float, command_name: str, velocity: torch.Tensor
-) -> torch.Tensor:
-    """Return the kernel of the horizontal error of a velocity, ``(num_envs, 3)``."""
-    command = env.command_manager.get_command(command_name)
-    error = squared_difference(command[:, :2], velocity[:, :2])
-    return torch.exp(error.sum(dim=1) / -(std**2))

@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 import torch
 
-from envlab.envs.entities import SceneEntityCfg, resolve_entity
+from envlab.envs.entities import SceneEntity, SceneEntityCfg, resolve_entity
 from envlab.envs.managers.command import CommandTerm, CommandTermCfg
 from envlab.envs.markers import add_arrow
 from envlab.envs.masks import assign
@@ -92,19 +92,16 @@ class VelocityCommand(CommandTerm):
         self.command = torch.zeros(env.num_envs, 3, device=env.device)
         self._errors = self.make_metrics("error_vel_xy", "error_vel_yaw")
         self._errors_now = torch.zeros_like(self._errors)
-        self._max_steps = cfg.resampling_time_range[1] / env.step_dt
+        # Of a step in the time between two draws, which is a step at least.
+        self._share = 1.0 / max(1.0, cfg.resampling_time_range[1] / env.step_dt)
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
     def measure(self, ended: torch.Tensor) -> None:
-        self._errors += self.tracking_errors(self.command) / self._max_steps
+        errors = velocity_errors(self.env, self.command, self._robot)
+        self._errors.add_(errors, alpha=self._share)
 
     def tracking_errors(self, reference: torch.Tensor) -> torch.Tensor:
-        data, robot = self.env.sim.data, self._robot
-        velocity = base_lin_vel(self.env, robot)
-        moving, turning = self._errors_now
-        torch.linalg.vector_norm(reference[:, :2] - velocity[:, :2], dim=1, out=moving)
-        torch.sub(reference[:, 2], data.qvel[:, robot.root_ang_vel][:, 2], out=turning).abs_()
-        return self._errors_now
+        return _velocity_errors(self.env, reference, self._robot, self._errors_now)
 
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         data, robot = self.env.sim.data, self._robot
@@ -127,18 +124,20 @@ class UniformVelocityCommand(VelocityCommand):
 
     def __init__(self, cfg: UniformVelocityCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
-        self.heading_target = torch.zeros(env.num_envs, dtype=torch.float64, device=env.device)
+        # Side by side, so that one operation writes what is drawn.
+        self._drawn = torch.zeros(6, env.num_envs, device=env.device).T
+        self.command, self.heading_target = self._drawn[:, :3], self._drawn[:, 3]
         """Commanded directions in the world, in rad."""
         self._is_of_kind = torch.zeros(env.num_envs, 2, dtype=torch.bool, device=env.device)
         self.is_heading_env, self.is_standing_env = self._is_of_kind.unbind(1)
+        self._chances = self._drawn[:, 4:]
+        """Numbers from 0 to 1, below a kind's share where a robot is of that kind."""
         self.ranges = cfg.ranges
         """Current ranges of the draws."""
         # Lower bounds, widths and upper bounds, where a curriculum sets them.
         self._limits: torch.Tensor | None = None
         self._written: list[tuple[float, float]] = []
         shares = [cfg.rel_heading_envs * cfg.heading_command, cfg.rel_standing_envs]
-        if cfg.rel_forward_envs > 0.0:
-            shares.append(cfg.rel_forward_envs)
         self._ahead_min = torch.tensor([cfg.forward_speed_min, 0.0, 0.0], device=env.device)
         self._ahead_max = torch.tensor([math.inf, 0.0, 0.0], device=env.device)
         self._shares = torch.tensor(shares, device=env.device)
@@ -151,16 +150,15 @@ class UniformVelocityCommand(VelocityCommand):
         goes_ahead = self.cfg.rel_forward_envs > 0.0
         bounds = [*velocity, ranges.heading, unit, unit, *[unit] * goes_ahead]
         drawn = stream.ranges(bounds, mask)
-        command, is_of_kind = drawn[:, :3], drawn[:, 4:] < self._shares
+        command = drawn[:, :3]
         if self._limits is not None:
             low, width, _ = self._limits
-            command = command * width + low
+            command.mul_(width).add_(low)
         if goes_ahead:
             ahead = command.abs().clamp(self._ahead_min, self._ahead_max)
-            command = torch.where(is_of_kind[:, 2:], ahead, command)
-        assign(self.command, mask, command)
-        assign(self.heading_target, mask, drawn[:, 3])
-        assign(self._is_of_kind, mask, is_of_kind[:, :2])
+            torch.where(drawn[:, 6:] < self.cfg.rel_forward_envs, ahead, command, out=command)
+        assign(self._drawn, mask, drawn[:, :6])
+        torch.lt(self._chances, self._shares, out=self._is_of_kind)
 
     def set_ranges(self, **ranges: tuple[float, float]) -> None:
         """Draw from other ranges from now on, for example from a curriculum.
@@ -210,8 +208,12 @@ class UniformVelocityCommand(VelocityCommand):
 
     def hold(self, values: Sequence[float]) -> None:
         super().hold(values)
-        self.is_heading_env.zero_()
-        self.is_standing_env.zero_()
+        self._chances.fill_(1.0)
+        self._is_of_kind.zero_()
+
+    def on_restore(self) -> None:
+        """Choose the robots' kinds as they were saved."""
+        self._chances.copy_(~self._is_of_kind)
 
 
 @dataclass(kw_only=True)
@@ -296,6 +298,38 @@ class NormalVelocityCommand(VelocityCommand):
         super().hold(values)
         self.is_zero_vel_env.zero_()
         self.is_standing_env.zero_()
+
+
+def velocity_errors(env: VectorEnv, command: torch.Tensor, robot: SceneEntity) -> torch.Tensor:
+    """Return errors of horizontal velocity in m/s and of turning in rad/s, ``(2, num_envs)``.
+
+    They are computed once a step for all that ask.
+
+    Args:
+        env: The environment.
+        command: A velocity command of it, (vx, vy, wz) in the robot's frame.
+        robot: The robot.
+    """
+    key = ("velocity_errors", id(command), robot.root_body)
+    if key not in env.constants:
+        env.constants[key] = torch.zeros(2, env.num_envs, device=env.device)
+    errors: torch.Tensor = env.once(
+        key,
+        lambda: _velocity_errors(env, command, robot, env.constants[key]),
+        env.command_manager.num_changes,  # type: ignore[attr-defined]
+    )
+    return errors
+
+
+def _velocity_errors(
+    env: VectorEnv, command: torch.Tensor, robot: SceneEntity, errors: torch.Tensor
+) -> torch.Tensor:
+    """Write :func:`velocity_errors` to ``errors``, and return them."""
+    moving, turning = errors
+    velocity, ang_vel = base_lin_vel(env, robot), env.sim.data.qvel[:, robot.root_ang_vel]
+    torch.linalg.vector_norm(command[:, :2] - velocity[:, :2], dim=1, out=moving)
+    torch.sub(command[:, 2], ang_vel[:, 2], out=turning).abs_()
+    return errors
 
 
 def _height_above_root(model: mujoco.MjModel, root: int) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from envlab.envs import mdp
 from envlab.envs.managers import TerminationTermCfg
-from envlab.envs.terms import termination
+from envlab.envs.terms import reward, termination
+from envlab.sim import host
 from tests.envs.sliders import joint, make_env, place, push, terms
 
 
@@ -38,3 +40,23 @@ def test_log_is_the_share_of_ended_episodes_by_cause(env):
     log = push(env, 0.0, 0.0, 0.0, 0.0)[-1]["log"]
     shares = [log[f"Episode_Termination/{name}"] for name in ("push_out", "time_out", "servo_out")]
     assert shares == pytest.approx([2 / 3, 2 / 3, 1 / 3])
+
+
+def test_a_gpus_log_of_terms_of_several_types_is_a_cpus(monkeypatch):
+    """Terminations are bool, and rewards are not; rows that differ are joined by type."""
+    logs = []
+    for devices in ({"cpu"}, set()):
+        monkeypatch.setattr(host, "HOST", devices)
+        time_out = termination(mdp.time_out, time_out=True)
+        alive = terms(alive=reward(mdp.is_alive, 1.0))
+        limits = terms(push_out=limit("push"), time_out=time_out)
+        env = make_env(4, terminations=limits, rewards=alive)
+        for age in (3, 5):
+            rows = [[0.0] * 4, [2.0, 0.0, 0.0, 0.0], [0.0] * 4, [0.0] * 4]
+            place(env, rows, [[0.0] * 4] * 4)
+            env.episode_length_buf.copy_(torch.tensor([age, age, age, 1000]))
+            log = env.step(torch.zeros_like(env.actions))[4]["log"]
+        logs.append({name: float(value) for name, value in log.items()})
+    assert logs[0] == pytest.approx(logs[1])
+    assert logs[0]["Episode_Termination/push_out"] == 0.5
+    assert logs[0]["Episode_Termination/time_out"] == 0.5

@@ -12,9 +12,11 @@ from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import RewardTermCfg
 from envlab.envs.terms import observation, termination
 from envlab.errors import ConfigurationError
+from envlab.state import restore, save
 from tests.envs.hopper import LEFT, LEVEL, ROLLED, make_env, place, step
 from tests.envs.promises import assert_keeps_promises
 from tests.envs.sliders import assert_spans, group, terms
+from tests.operations import Operations
 
 
 def command(**fields) -> mdp.UniformVelocityCommandCfg:
@@ -201,3 +203,32 @@ def test_what_is_no_distribution_is_refused(wrong, sentence):
 def test_commands_keep_the_promises_of_every_task():
     cfg = drawn_normally(8, time_s=0.03, standing=0.3, zero_prob=(0.3, 0.3, 0.3)).cfg
     assert_keeps_promises(cfg)
+
+
+def test_kinds_of_commands_outlive_a_restore():
+    cfg = command(heading_command=True, rel_heading_envs=0.5, rel_standing_envs=0.5)
+    envs = [make_env(num_envs=64, seed=seed, commands=terms(go=cfg)) for seed in (1, 2)]
+    one, other = (env.command_manager.get_term("go") for env in envs)
+    assert not torch.equal(one.is_heading_env, other.is_heading_env)
+    restore(other, save(one), other.command.device)
+    other.resample(torch.zeros(64, dtype=torch.bool), envs[1].random.stream("none"))
+    for name in ("command", "heading_target", "is_heading_env", "is_standing_env"):
+        assert torch.equal(getattr(one, name), getattr(other, name)), name
+
+
+def test_errors_are_computed_once_for_rewards_and_metrics():
+    params = {
+        name: RewardTermCfg(func=func, weight=1.0, params=FOLLOW)
+        for name, func in (("xy", mdp.track_lin_vel_xy_exp), ("z", mdp.track_ang_vel_z_exp))
+    }
+    env = make_env(commands=terms(go=command()), rewards=terms(**params))
+    place(env, lin_vel=(0.2, 0.4, 0.0), ang_vel=(0.0, 0.0, -0.2))
+    env.reward_manager.compute()
+    term, ended = env.command_manager.get_term("go"), torch.zeros(1, dtype=torch.bool)
+    with Operations() as operations:
+        term.measure(ended)
+    assert operations.count == 1
+    term.command[:, 0] += 9.0  # as in a step's end
+    env.command_manager.num_changes += 1
+    env.reward_manager.compute()
+    assert env.reward_manager.step_values[0].item() < 1e-6

@@ -6,7 +6,7 @@ import functools
 
 import torch
 
-from envlab.envs.math import matrix_from_quat, normalize
+from envlab.envs.math import matrix_from_quat
 
 
 def to_target(position: torch.Tensor, target: tuple[float, float, float]) -> torch.Tensor:
@@ -31,21 +31,23 @@ def heading(quat: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
         quat: Orientations (w, x, y, z), ``(num_envs, 4)``; forward is the body's x.
         direction: Of any length, ``(num_envs, 2)``.
     """
-    return facing(matrix_from_quat(quat), direction)
+    distance = torch.linalg.vector_norm(direction, dim=1)
+    return facing(matrix_from_quat(quat), direction, distance)
 
 
-def facing(rotation: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
+def facing(rotation: torch.Tensor, way: torch.Tensor, distance: torch.Tensor) -> torch.Tensor:
     """Return the cosine of the angle between bodies' x axes and directions, ``(num_envs,)``.
 
     Args:
         rotation: Rotation matrices, ``(num_envs, 3, 3)``.
-        direction: Horizontal, of any length, ``(num_envs, 2)``.
+        way: Horizontal vectors, ``(num_envs, 2)``.
+        distance: Their lengths, ``(num_envs,)``.
     """
-    return torch.linalg.vecdot(rotation[:, :2, 0], normalize(direction))
+    return torch.linalg.vecdot(rotation[:, :2, 0], way) / distance.clamp(min=1e-9)
 
 
 def progress(
-    last: torch.Tensor, position: torch.Tensor, target: tuple[float, float, float]
+    last: torch.Tensor, position: torch.Tensor, way: torch.Tensor, distance: torch.Tensor
 ) -> torch.Tensor:
     """Return the decrease of the horizontal distance to a point, in m.
 
@@ -55,9 +57,10 @@ def progress(
     Args:
         last: Last positions, in m, ``(num_envs, 3)``.
         position: Current positions, in m, ``(num_envs, 3)``.
-        target: The point, in m.
+        way: Horizontal vectors from these to the point, in m, ``(num_envs, 2)``.
+        distance: Their lengths, ``(num_envs,)``.
     """
-    before, after = to_target(last, target), to_target(position, target)
-    lengths = torch.linalg.vector_norm(before, dim=1) + torch.linalg.vector_norm(after, dim=1)
     moved = position[:, :2] - last[:, :2]
-    return torch.linalg.vecdot(moved, before + after) / lengths.clamp(min=1e-6)
+    before = way + moved
+    lengths = torch.linalg.vector_norm(before, dim=1) + distance
+    return torch.linalg.vecdot(moved, before + way) / lengths.clamp(min=1e-6)

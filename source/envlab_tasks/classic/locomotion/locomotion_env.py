@@ -19,10 +19,16 @@ import torch
 
 from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneEntityCfg
 from envlab.envs.entities import joint_values, resolve_entity
-from envlab.envs.math import euler_xyz_from_quat, wrap_to_pi
+from envlab.envs.math import euler_xyz_from_quat, matrix_from_quat, wrap_to_pi
 from envlab.envs.mdp import base_lin_vel
 from envlab.envs.mdp.events import joint_limits
-from envlab_tasks.classic.locomotion.geometry import heading, progress, to_target, uprightness
+from envlab_tasks.classic.locomotion.geometry import (
+    facing,
+    heading,
+    progress,
+    to_target,
+    uprightness,
+)
 
 
 @dataclass(kw_only=True)
@@ -108,14 +114,16 @@ class LocomotionEnv(DirectEnv):
     def _get_rewards(self) -> torch.Tensor:
         cfg, robot, qpos = self.cfg, self._robot, self.sim.data.qpos
         quat, position = qpos[:, robot.root_quat], qpos[:, robot.root_pos]
-        moved = progress(self.last_qpos[:, robot.root_pos], position, cfg.target_pos)
+        way = to_target(position, cfg.target_pos)
+        distance = torch.linalg.vector_norm(way, dim=1)
+        moved = progress(self.last_qpos[:, robot.root_pos], position, way, distance)
         joint_vel = self.sim.data.qvel[:, robot.qvel_ids] * cfg.dof_vel_scale
-        facing = (heading(quat, to_target(position, cfg.target_pos)) / 0.8).clamp(max=1.0)
+        cosine = (facing(matrix_from_quat(quat), way, distance) / 0.8).clamp(max=1.0)
         reward = (
             moved / self.physics_dt  # as in Isaac Lab, where the step's duration is expected
             + cfg.alive_reward_scale
             + cfg.up_weight * (uprightness(quat) > 0.93)
-            + cfg.heading_weight * facing
+            + cfg.heading_weight * cosine
             - cfg.actions_cost_scale * self._last_actions.square().sum(dim=1)
             - cfg.energy_cost_scale * (self._last_actions * joint_vel).abs().sum(dim=1)
             - (self._joint_share(qpos) > 0.98).sum(dim=1)  # upper limits only, as in Isaac Lab

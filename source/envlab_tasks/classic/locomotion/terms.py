@@ -55,7 +55,9 @@ def base_heading_proj(
     rotation = mdp.root_rotation_w(env, asset_cfg)
     cosine: torch.Tensor = env.once(
         ("facing", asset_cfg.root_body, *target_pos),
-        lambda: facing(rotation, _way(env, target_pos, asset_cfg)),
+        lambda: facing(
+            rotation, _way(env, target_pos, asset_cfg), _distance(env, target_pos, asset_cfg)
+        ),
     )
     return cosine.unsqueeze(1)
 
@@ -83,7 +85,8 @@ def progress_reward(
 ) -> torch.Tensor:
     """Return the mean speed towards the target during the step, in m/s."""
     last, now = env.last_qpos[:, asset_cfg.root_pos], env.sim.data.qpos[:, asset_cfg.root_pos]
-    return progress(last, now, target_pos) / env.step_dt
+    way, distance = _way(env, target_pos, asset_cfg), _distance(env, target_pos, asset_cfg)
+    return progress(last, now, way, distance) / env.step_dt
 
 
 def power_consumption(
@@ -115,8 +118,7 @@ def joint_pos_limits_penalty_ratio(
         asset_cfg: The joints.
     """
     share = mdp.joint_pos_limit_normalized(env, asset_cfg).abs().clamp(threshold, 1.0)
-    violation = (share - threshold) / (1.0 - threshold)
-    return violation @ _relative_gears(env, gear_ratio, asset_cfg)
+    return (share - threshold) @ _relative_gears(env, gear_ratio, asset_cfg, 1.0 - threshold)
 
 
 def _yaw_roll(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
@@ -140,12 +142,21 @@ def _way(env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity) -> torch.Te
     return way
 
 
+def _distance(env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the length of that vector, in m, ``(num_envs,)``."""
+    distance: torch.Tensor = env.once(
+        ("distance", asset_cfg.root_body, *target_pos),
+        lambda: torch.linalg.vector_norm(_way(env, target_pos, asset_cfg), dim=1),
+    )
+    return distance
+
+
 def _relative_gears(
-    env: ManagerEnv, gear_ratio: dict[str, float], asset_cfg: SceneEntity
+    env: ManagerEnv, gear_ratio: dict[str, float], asset_cfg: SceneEntity, per: float = 1.0
 ) -> torch.Tensor:
-    """Return each joint's gear as a share of the largest, ``(num_joints,)``."""
-    key = ("relative_gears", *gear_ratio.items(), *asset_cfg.joint_names)
+    """Return each joint's gear as a share of the largest, divided by ``per``, ``(num_joints,)``."""
+    key = ("relative_gears", per, *gear_ratio.items(), *asset_cfg.joint_names)
     if key not in env.constants:
         gears = torch.tensor(joint_values(gear_ratio, asset_cfg.joint_names), device=env.device)
-        env.constants[key] = gears / gears.max()
+        env.constants[key] = gears / (gears.max() * per)
     return env.constants[key]
