@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from envlab.envs.math import quat_error_magnitude
 from envlab.errors import ConfigurationError
 from envlab.motion import MotionClip, fit_clip, read_clip, resample_clip
 
 if TYPE_CHECKING:
-    from envlab.envs.mdp.motion_command import MotionCommand, MotionCommandCfg
     from envlab.envs.vector_env import VectorEnv
 
 logger = logging.getLogger(__name__)
@@ -57,45 +55,13 @@ class Reference:
         self.num_drawn = sum(self.widths[:5])
 
 
-class Pose(NamedTuple):
-    """A reference, see the properties of :class:`MotionCommand` of these names."""
-
-    body_pos_w: torch.Tensor
-    body_pos_relative_w: torch.Tensor
-    body_quat_relative_w: torch.Tensor
-    joint_vel: torch.Tensor
-
-    def errors(self, robot: MotionCommand, ends: slice | torch.Tensor) -> torch.Tensor:
-        """Return the errors of robots, ``(5, num_envs)``, as mjlab 1.6.0 measures them.
-
-        Mean distances of bodies in the world, and relative to the anchor, in m; the root mean
-        square of joint velocities' errors, in rad/s; mean distances and angles of the bodies
-        ``ends``, in m and rad.
-
-        Args:
-            robot: The robots' current poses.
-            ends: Columns of hands and feet.
-        """
-        pos, quat = robot.robot_body_pos_w, robot.robot_body_quat_w
-        relative = torch.linalg.vector_norm(self.body_pos_relative_w - pos, dim=2)
-        turned = quat_error_magnitude(self.body_quat_relative_w[:, ends], quat[:, ends])
-        rows = (
-            torch.linalg.vector_norm(self.body_pos_w - pos, dim=2).mean(dim=1),
-            relative.mean(dim=1),
-            (self.joint_vel - robot.robot_joint_vel).square().mean(dim=1).sqrt(),
-            relative[:, ends].mean(dim=1),
-            turned.mean(dim=1),
-        )
-        return torch.stack(rows)
-
-
-def sources_of(cfg: MotionCommandCfg) -> list[str]:
-    """Return the paths of a command's clips.
+def sources_of(motion_file: str | list[str]) -> list[str]:
+    """Return the paths of the clips of a command's ``motion_file``.
 
     Raises:
         ConfigurationError: If there is none.
     """
-    sources = [cfg.motion_file] if isinstance(cfg.motion_file, str) else list(cfg.motion_file)
+    sources = [motion_file] if isinstance(motion_file, str) else list(motion_file)
     if not sources or not all(sources):
         raise ConfigurationError(
             "The motion command has no motion_file. Give one: "

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import mujoco
 import numpy as np
@@ -36,7 +36,7 @@ from envlab.envs.math import (
     yaw_quat,
 )
 from envlab.envs.mdp._motion_bins import MotionBins, clip_weights
-from envlab.envs.mdp._motion_reference import Pose, Reference, fitting_clip, sources_of
+from envlab.envs.mdp._motion_reference import Reference, fitting_clip, sources_of
 from envlab.envs.mdp.events import six_ranges, soft_joint_limits
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
@@ -130,7 +130,7 @@ class MotionCommand(CommandTerm):
         self._check()
         model, device = env.sim.model, env.device
         self._robot = resolve_entity(SceneEntityCfg(cfg.asset_name), model, device)
-        self.clips = [fitting_clip(source, env) for source in sources_of(cfg)]
+        self.clips = [fitting_clip(source, env) for source in sources_of(cfg.motion_file)]
         root = model.body(self._robot.root_body).name
         bodies = list(cfg.body_names)
         for clip in self.clips:
@@ -170,7 +170,9 @@ class MotionCommand(CommandTerm):
     @property
     def clip_names(self) -> list[str]:
         """Names of the clips' files without their endings; dots are underscores."""
-        return [PurePath(source).stem.replace(".", "_") for source in sources_of(self.cfg)]
+        return [
+            PurePath(source).stem.replace(".", "_") for source in sources_of(self.cfg.motion_file)
+        ]
 
     @property
     def clip_numbers(self) -> torch.Tensor:
@@ -579,6 +581,38 @@ class MotionCommand(CommandTerm):
         failed = self.env.context.sum(self._failed_now)
         self.bin_failed_count.mul_(1.0 - alpha).add_(failed, alpha=alpha)
         self._failed_now.zero_()
+
+
+class Pose(NamedTuple):
+    """A reference, see the properties of :class:`MotionCommand` of these names."""
+
+    body_pos_w: torch.Tensor
+    body_pos_relative_w: torch.Tensor
+    body_quat_relative_w: torch.Tensor
+    joint_vel: torch.Tensor
+
+    def errors(self, robot: MotionCommand, ends: slice | torch.Tensor) -> torch.Tensor:
+        """Return the errors of robots, ``(5, num_envs)``, as mjlab 1.6.0 measures them.
+
+        Mean distances of bodies in the world, and relative to the anchor, in m; the root mean
+        square of joint velocities' errors, in rad/s; mean distances and angles of the bodies
+        ``ends``, in m and rad.
+
+        Args:
+            robot: The robots' current poses.
+            ends: Columns of hands and feet.
+        """
+        pos, quat = robot.robot_body_pos_w, robot.robot_body_quat_w
+        relative = torch.linalg.vector_norm(self.body_pos_relative_w - pos, dim=2)
+        turned = quat_error_magnitude(self.body_quat_relative_w[:, ends], quat[:, ends])
+        rows = (
+            torch.linalg.vector_norm(self.body_pos_w - pos, dim=2).mean(dim=1),
+            relative.mean(dim=1),
+            (self.joint_vel - robot.robot_joint_vel).square().mean(dim=1).sqrt(),
+            relative[:, ends].mean(dim=1),
+            turned.mean(dim=1),
+        )
+        return torch.stack(rows)
 
 
 def _joined(parts: Sequence[slice | torch.Tensor], size: int, device: torch.device) -> torch.Tensor:
