@@ -104,7 +104,7 @@ class WeightedMeans:
     """
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor]] = {}
+        self._sums: dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor | float]] = {}
         self._fixed: dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor]] = {}
         """Those of :meth:`in_place`, whether or not there is anything in them."""
         self._read: dict[str, tuple[float, float]] = {}
@@ -128,10 +128,12 @@ class WeightedMeans:
 
     def _clear(self) -> dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor]]:
         """Return what was added since the last time, and start afresh."""
-        sums = {
-            key: (one[0].clone(), one[1].clone()) if key in self._fixed else one
-            for key, one in self._sums.items()
-        }
+        sums = {}
+        for key, (totals, weight) in self._sums.items():
+            if not isinstance(weight, torch.Tensor):
+                weight = totals.new_full((), weight, dtype=torch.float64)
+            is_fixed = key in self._fixed
+            sums[key] = (totals.clone(), weight.clone()) if is_fixed else (totals, weight)
         for key in self._sums.keys() & self._fixed.keys():
             for tensor in self._fixed[key]:
                 tensor.zero_()
@@ -164,7 +166,13 @@ class WeightedMeans:
             weight: A number, or 0-d.
         """
         key = (names,) if isinstance(names, str) else tuple(names)
-        totals, weight = torch.as_tensor(totals).detach(), torch.as_tensor(weight).detach()
+        if not isinstance(totals, torch.Tensor):
+            if not isinstance(weight, torch.Tensor):
+                self._take_read(key, [totals, weight])
+                return
+            totals = weight.new_full((), totals, dtype=torch.float32)
+        totals = totals.detach()
+        weight = weight.detach() if isinstance(weight, torch.Tensor) else weight  # on the host
         if key in self._sums:
             old_totals, old_weight = self._sums[key]
             totals, weight = old_totals + totals, old_weight + weight
@@ -174,6 +182,8 @@ class WeightedMeans:
         """Add everything from another one, which stays unchanged."""
         for names, (totals, weight) in other._sums.items():
             self.add(names, totals, weight)
+        for name, numbers in other._read.items():
+            self._take_read([name], numbers)
 
     def reduce(self, gather: Gather) -> dict[str, Mean]:
         """Return the means over all ranks and start afresh; names without samples are omitted.

@@ -142,7 +142,9 @@ def draw_cell(
     view: View,
     ground: Ground,
     eye: Eye,
-    axes: wp.mat33,
+    along_x: wp.vec3,
+    along_y: wp.vec3,
+    upward: wp.vec3,
     c: int,
     r: int,
     points: wp.array2d(dtype=wp.vec3),
@@ -157,7 +159,9 @@ def draw_cell(
         view: The camera.
         ground: The height field.
         eye: The camera in the world.
-        axes: The world's axes in the camera's frame, as columns.
+        along_x: The world's x axis in the camera's frame.
+        along_y: Its y axis.
+        upward: Its z axis.
         c: The cell's first column.
         r: Its last row.
         points: Corners of its two rows, in the camera's frame.
@@ -196,12 +200,12 @@ def draw_cell(
             j1 = wp.min(j1, int(wp.floor(wp.max(j_high, q[0]) + 1.0e-3)))
             if i0 > i1 or j0 > j1:
                 continue
-        slope_x = (below[c + 1] - below[c]) / ground.dx
-        slope_y = (heights[c + 1] - below[c + 1]) / ground.dy
+        rise_x = below[c + 1] - below[c]
+        rise_y = heights[c + 1] - below[c + 1]
         if half == 1:
-            slope_x = (heights[c + 1] - heights[c]) / ground.dx
-            slope_y = (heights[c] - below[c]) / ground.dy
-        normal = axes * wp.vec3(-slope_x, -slope_y, 1.0)
+            rise_x = heights[c + 1] - heights[c]
+            rise_y = heights[c] - below[c]
+        normal = upward - (rise_x / ground.dx) * along_x - (rise_y / ground.dy) * along_y
         offset = wp.dot(normal, p00)
         if wp.abs(offset) < 1.0e-9:
             continue
@@ -249,15 +253,22 @@ def draw_ground(
     c0 = part[0]
     c1 = wp.min(part[1], c0 + points.shape[1] - 1)
     r0 = part[2]
-    axes = wp.transpose(eye.rotation)
+    across = wp.transpose(eye.rotation)
+    along_x = wp.vec3(across[0, 0], across[1, 0], across[2, 0])
+    along_y = wp.vec3(across[0, 1], across[1, 1], across[2, 1])
+    upward = wp.vec3(across[0, 2], across[1, 2], across[2, 2])
+    first = across * (
+        wp.vec3(ground.x + float(c0) * ground.dx, ground.y + float(r0) * ground.dy, 0.0)
+        - eye.position
+    )
     for r in range(r0, part[3] + 1):
         heights = ground.heights[r]
         new = (r - r0) % 2
         old = 1 - new
-        y = ground.y + float(r) * ground.dy
+        start = first + (float(r - r0) * ground.dy) * along_y
         for c in range(c0, c1 + 1):
             k = c - c0
-            p = axes * (wp.vec3(ground.x + float(c) * ground.dx, y, heights[c]) - eye.position)
+            p = start + (float(k) * ground.dx) * along_x + heights[c] * upward
             points[new, k] = p
             codes[new, k] = outside(p, low, high, view.near, view.far)
             inverse = 1.0 / wp.max(p[2], 1.0e-3)
@@ -269,7 +280,9 @@ def draw_ground(
         for c in range(c0, c1):
             k = c - c0
             if codes[old, k] & codes[old, k + 1] & codes[new, k] & codes[new, k + 1] == 0:
-                draw_cell(view, ground, eye, axes, c, r, points, pixels, k, new, frame)
+                draw_cell(
+                    view, ground, eye, along_x, along_y, upward, c, r, points, pixels, k, new, frame
+                )
 
 
 @wp.func

@@ -249,7 +249,7 @@ def test_a_renderer_that_fails_is_a_warning_with_the_cure():
 
 
 def test_the_cache_of_kernels_is_found_full_empty_or_closed(monkeypatch, tmp_path):
-    pytest.importorskip("warp")
+    pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[dev]'")
     monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
 
     def found() -> Any:

@@ -78,7 +78,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path):
 
 
 def test_the_folder_is_warps_own(monkeypatch, tmp_path):
-    pytest.importorskip("warp")
+    pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[dev]'")
     asked = (
         "import warp; warp.config.log_level = 40; warp.init(); print(warp.config.kernel_cache_dir)"
     )
