@@ -263,7 +263,8 @@ def _kernel_cache_facts() -> dict[str, Any] | None:
         folder = kernel_cache()
     except metadata.PackageNotFoundError:
         return None
-    nearest = next(one for one in (folder, *folder.parents) if one.exists())
+    # Path.exists would raise for a folder within one that is closed to us.
+    nearest = next(one for one in (folder, *folder.parents) if os.path.exists(one))
     return {
         "folder": str(folder),
         "num_modules": num_modules(folder),
@@ -282,7 +283,7 @@ def _kernel_cache(facts: dict[str, Any]) -> list[Finding]:
         return [Finding("kernel cache", text, "warning", advice)]
     if count:
         return [Finding("kernel cache", f"{folder}, {_counted(count, 'module')} of Warp's")]
-    text = f"{folder} is empty: a task's first run on a GPU compiles for a minute or two"
+    text = f"{folder} is empty: a task's first run on a GPU compiles for up to a minute"
     return [Finding("kernel cache", f"{text}; 'envlab warm --task ID' does it ahead", "note")]
 
 

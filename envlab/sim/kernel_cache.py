@@ -1,9 +1,9 @@
 """Where Warp keeps compiled kernels, and how processes of a machine share one compilation.
 
-A task's kernels take a minute or two to compile, once for each kind of GPU. Warp lets each process
-compile them for itself. Here the first process that needs them compiles, and the others wait until
-it is done, and load the result together. The kernel of the system lifts the lock when the first one
-ends, however it ends.
+A task's kernels take up to a minute to compile, once for each kind of GPU, and longer where many
+processes do it at once, as Warp lets each compile for itself. Here the first process that needs
+them compiles, and the others wait until it is done, and load the result together. The operating
+system releases the lock when the first one ends, however it ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPORT_EVERY_S = 10.0
 
 
 def kernel_cache() -> Path:
-    """Return the folder of this version of Warp's kernels, which need not exist, without Warp."""
+    """Return the folder of Warp's kernels, without loading Warp; it need not exist."""
     version = metadata.version("warp-lang")
     given = os.environ.get("WARP_CACHE_PATH")
     if given is not None:
@@ -43,7 +43,7 @@ def num_modules(folder: Path) -> int:
 def compiled_once(folder: Path, key: str, what: str) -> Iterator[None]:
     """Enter at once where kernels are compiled; else let one process of the machine do it.
 
-    Where the folder cannot be written to, each process compiles for itself.
+    Where the folder cannot be written to, or has no locks, each process compiles for itself.
 
     Args:
         folder: The cache; it is the lock's place, too.
@@ -56,14 +56,15 @@ def compiled_once(folder: Path, key: str, what: str) -> Iterator[None]:
         try:
             places.mkdir(parents=True, exist_ok=True)
             lock = held.enter_context((places / f"{key}.lock").open("a"))
-        except OSError as error:
+            if not ready.exists():
+                _take(lock.fileno(), folder, what)
+            needs_order = not ready.exists()
+            if not needs_order:  # kernels are loaded by all at once
+                fcntl.flock(lock, fcntl.LOCK_UN)
+        except OSError as error:  # no access, or a file system without locks
             logger.debug("Kernels are not shared: %s.", error)
-            yield
-            return
-        if not ready.exists():
-            _take(lock.fileno(), folder, what)
-        if ready.exists():  # loading needs no order
-            fcntl.flock(lock, fcntl.LOCK_UN)
+            needs_order = False
+        if not needs_order:
             yield
             return
         with _reported(folder, f"Compiling kernels for {what}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import subprocess
 import sys
@@ -75,6 +76,17 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path):
     (tmp_path / "envlab").write_text("a file")
     with compiled_once(tmp_path, "key", "cuda:0"):
         pass
+
+
+def test_a_file_system_without_locks_is_no_error(tmp_path, monkeypatch):
+    def refuse(lock: object, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(kernel_cache.fcntl, "flock", refuse)
+    entered = False
+    with compiled_once(tmp_path, "key", "cuda:0"):
+        entered = True
+    assert entered
 
 
 def test_the_folder_is_warps_own(monkeypatch, tmp_path):

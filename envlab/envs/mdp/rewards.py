@@ -186,7 +186,7 @@ def track_lin_vel_xy_exp(
     env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the horizontal velocity in the root's frame."""
-    moving, _ = velocity_errors(env, env.command_manager.get_command(command_name), asset_cfg)
+    moving, _ = velocity_errors(env, env.command_manager.get_term(command_name), asset_cfg)
     return torch.exp(scaled_square(moving, -1.0 / std**2))
 
 
@@ -204,7 +204,7 @@ def track_ang_vel_z_exp(
     env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the turning velocity about the root's own axis."""
-    _, turning = velocity_errors(env, env.command_manager.get_command(command_name), asset_cfg)
+    _, turning = velocity_errors(env, env.command_manager.get_term(command_name), asset_cfg)
     return torch.exp(scaled_square(turning, -1.0 / std**2))
 
 

@@ -97,7 +97,7 @@ class VelocityCommand(CommandTerm):
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
     def measure(self, ended: torch.Tensor) -> None:
-        errors = velocity_errors(self.env, self.command, self._robot)
+        errors = velocity_errors(self.env, self, self._robot)
         self._errors.add_(errors, alpha=self._share)
 
     def tracking_errors(self, reference: torch.Tensor) -> torch.Tensor:
@@ -300,22 +300,22 @@ class NormalVelocityCommand(VelocityCommand):
         self.is_standing_env.zero_()
 
 
-def velocity_errors(env: VectorEnv, command: torch.Tensor, robot: SceneEntity) -> torch.Tensor:
+def velocity_errors(env: VectorEnv, term: CommandTerm, robot: SceneEntity) -> torch.Tensor:
     """Return errors of horizontal velocity in m/s and of turning in rad/s, ``(2, num_envs)``.
 
     They are computed once a step for all that ask.
 
     Args:
         env: The environment.
-        command: A velocity command of it, (vx, vy, wz) in the robot's frame.
+        term: One of its terms, with a command (vx, vy, wz) in the robot's frame.
         robot: The robot.
     """
-    key = ("velocity_errors", id(command), robot.root_body)
+    key = ("velocity_errors", term, robot.root_body)
     if key not in env.constants:
         env.constants[key] = torch.zeros(2, env.num_envs, device=env.device)
     errors: torch.Tensor = env.once(
         key,
-        lambda: _velocity_errors(env, command, robot, env.constants[key]),
+        lambda: _velocity_errors(env, term.command, robot, env.constants[key]),
         env.command_manager.num_changes,  # type: ignore[attr-defined]
     )
     return errors

@@ -232,3 +232,23 @@ def test_errors_are_computed_once_for_rewards_and_metrics():
     env.command_manager.num_changes += 1
     env.reward_manager.compute()
     assert env.reward_manager.step_values[0].item() < 1e-6
+
+
+def test_errors_of_a_command_that_is_computed_anew_are_kept_once(monkeypatch):
+    reward = RewardTermCfg(func=mdp.track_lin_vel_xy_exp, weight=1.0, params=FOLLOW)
+    env = make_env(commands=terms(go=command()), rewards=terms(xy=reward))
+    term = env.command_manager.get_term("go")
+    made = [term.command.clone()]  # kept, so that each has an address of its own
+
+    def compute(_: object) -> torch.Tensor:
+        made.append(made[0].clone())
+        return made[-1]
+
+    monkeypatch.setattr(type(term), "command", property(compute), raising=False)
+    env.reward_manager.compute()
+    num_kept = len(env.constants)
+    for _ in range(3):
+        place(env, lin_vel=(0.5, 0.0, 0.0))
+        env.reward_manager.compute()
+    assert len(env.constants) == num_kept
+    assert len(made) > 4
