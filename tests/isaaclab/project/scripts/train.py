@@ -49,7 +49,8 @@ def main(env_cfg, agent_cfg):
         return
     dump_yaml(os.path.join(flags.log_dir, "params", "env.yaml"), env_cfg)
     runner.learn(num_learning_iterations=agent_cfg.max_iterations, init_at_random_ep_len=True)
-    print("MASS", env.unwrapped.scene["robot"].data.default_mass.sum().item() / flags.num_envs)
+    mass = env.unwrapped.scene["robot"].data.default_mass.sum().item() / flags.num_envs
+    print(f"MASS {mass}\n", end="", flush=True)  # at once, or ranks write into each other's lines
     env.close()
 
 
