@@ -278,7 +278,7 @@ def _kernel_cache(facts: dict[str, Any]) -> list[Finding]:
         return []
     folder, count = found["folder"], found["num_modules"]
     if not found["is_writable"]:
-        text = f"{folder} cannot be written to, so each process compiles Warp's kernels anew"
+        text = f"{folder} cannot be written to, so each process compiles Warp's kernels again"
         advice = "set WARP_CACHE_PATH to a folder that can be, such as a volume"
         return [Finding("kernel cache", text, "warning", advice)]
     if count:

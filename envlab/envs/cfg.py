@@ -65,7 +65,7 @@ class EnvCfg:
     """Limits for non-finite values."""
 
     def __todays_values__(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values of an earlier file, where ``sim.compile`` stood for ``graph``."""
+        """Return the values of an earlier file, where ``graph=compiled`` was ``sim.compile``."""
         sim = values.get("sim")
         if not isinstance(sim, dict) or "compile" not in sim:
             return values

@@ -46,9 +46,9 @@ def compiled_once(folder: Path, key: str, what: str) -> Iterator[None]:
     Where the folder cannot be written to, or has no locks, each process compiles for itself.
 
     Args:
-        folder: The cache; it is the lock's place, too.
+        folder: The cache, which also holds the lock.
         key: Equal for processes that need the same kernels; a name of a file.
-        what: What they are for, such as ``cuda:0``, for the log.
+        what: The device of the kernels, such as ``cuda:0``, for the log.
     """
     places = folder / "envlab"
     ready = places / f"{key}.ready"
